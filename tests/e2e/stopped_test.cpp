@@ -1,6 +1,10 @@
 // A training that is stopped: what stays of it, and the command that goes on.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <filesystem>
 
+#include "base/system/unique_fd.h"
 #include "e2e/faults/terminal_child.h"
 #include "e2e/launcher.h"
 
@@ -108,6 +112,37 @@ TEST_CASE("a second run keeps logs and weights of the first") {
   CHECK(contains(launch.folder.read("log/previous/train.json"), "\"steps\": 2"));
   CHECK(contains(second.out, "weights of an earlier run: "));
   CHECK(launch.folder.read("output/model.previous.safetensors") == weights);
+}
+
+// A port of loopback on which we listen.
+struct TakenPort {
+  TakenPort() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    REQUIRE(::bind(fd.get(), any, size) == 0);
+    REQUIRE(::listen(fd.get(), 1) == 0);
+    REQUIRE(::getsockname(fd.get(), any, &size) == 0);
+    number = ntohs(address.sin_port);
+  }
+
+  UniqueFd fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  int number = 0;
+};
+
+TEST_CASE(
+    "a run that does not start says where the logs of the run before are, and a second one leaves them there") {
+  const Launch launch;
+  const TakenPort port;
+  REQUIRE(launch.run({}, {"print", "of a run", "exit", "0"}).code == 0);
+  for (const char* line : {"fleetrun: the logs of the run before are in log/previous/\n", ""}) {
+    const ChildResult failed = launch.run({"--metrics_port=" + std::to_string(port.number)}, {"exit", "0"});
+    CHECK(failed.code != 0);
+    CHECK_MESSAGE(failed.err.starts_with(std::string(line) + "fleetrun: error: --metrics_port"), failed.err);
+    CHECK(launch.folder.read("log/previous/workerlog.0") == "of a run\n");
+  }
 }
 
 }  // namespace

@@ -50,6 +50,20 @@ bool is_worth_keeping(const std::string& name) {
   return !is_temporary(base) && (!base.starts_with('.') || base == kTimesName);
 }
 
+bool is_worker_log(const std::string& name) {
+  const std::string base = std::filesystem::path(name).filename();
+  return is_numbered(base, "workerlog.", "") || is_numbered(base, "workerlog.", ".err");
+}
+
+// `earlier`: of the last run. If it started no rank, it does not push logs of ranks out of previous/.
+bool are_worth_moving(const std::vector<std::string>& earlier, const std::vector<std::string>& before_that) {
+  const auto has_logs = [](const std::vector<std::string>& names) {
+    return std::any_of(names.begin(), names.end(), is_worker_log);
+  };
+  return std::any_of(earlier.begin(), earlier.end(), is_worth_keeping) &&
+         (has_logs(earlier) || !has_logs(before_that));
+}
+
 bool is_of_an_attempt(const std::string& base) { return is_of_a_rank(base) || base == kNodesName; }
 
 // What PyTorch's @record writes, at the path that we gave the rank, which may have been killed over it.
@@ -155,7 +169,7 @@ void LogFolder::clear(const LogPlan& plan) {
   std::vector<std::string> earlier, before_that;
   for (const std::string& name : own_names())
     (name.starts_with(kPreviousFolder) ? before_that : earlier).push_back(name);
-  const bool moves = plan.keeps_previous && std::any_of(earlier.begin(), earlier.end(), is_worth_keeping);
+  const bool moves = plan.keeps_previous && are_worth_moving(earlier, before_that);
   if (moves) require_free_previous(earlier);
   if (moves || !plan.keeps_previous)
     for (const std::string& name : before_that) files_->remove(name);

@@ -89,6 +89,7 @@ struct ExitReport {
   std::string train;                        // text of log/train.json, "" when there is none
   std::string going_on;  // lines for the user after a stop: the command that goes on; "": none
   Moment started, ended;
+  bool has_begun = false;         // its first lines were shown, and then ranks started
   std::optional<WholeRun> whole;  // none: this node is alone
 };
 

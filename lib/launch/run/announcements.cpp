@@ -69,6 +69,11 @@ void announce_signal_elsewhere(int signal, Console& console) {
 
 }  // namespace
 
+std::string describe_previous(const ClusterSpec& cluster, const LogFolder& logs) {
+  if (logs.previous().empty() || cluster.node_rank != 0) return "";
+  return fmt::format("the logs of the run before are in {}/", logs.previous());
+}
+
 void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
                     const std::vector<WorkerSpec>& workers, Console& console) {
   const Banner banner = banner_of(options);

@@ -6,12 +6,16 @@
 
 #include "launch/cli/flags/launch_options.h"
 #include "launch/console/console.h"
+#include "launch/logs/log_folder.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/worker_plan.h"
 #include "launch/report/report.h"
 #include "launch/supervise/supervisor.h"
 
 namespace fleetrun::launch {
+
+// Where the logs of the run before are now; "": there were none, or the first node says it.
+std::string describe_previous(const ClusterSpec& cluster, const LogFolder& logs);
 
 void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
                     const std::vector<WorkerSpec>& workers, Console& console);

@@ -32,11 +32,13 @@ std::vector<Progress> RunDisplay::progress_of_all() const {
 
 void RunDisplay::begin_run(const std::vector<WorkerSpec>& workers) {
   const auto& [plan, logs, state, console, nodes, others] = sources_;
-  if (plan.quiet) return;
+  const auto announce_previous = [&console = console, line = describe_previous(plan.cluster, logs)] {
+    if (!line.empty()) console.say(line);
+  };
+  if (plan.quiet) return announce_previous();
   for (const std::string& warning : plan.warnings) console.warn(warning);
   if (!logs.warning().empty()) console.warn(logs.warning());
-  if (!logs.previous().empty() && plan.cluster.node_rank == 0)
-    console.say(fmt::format("the logs of the run before are in {}/", logs.previous()));
+  announce_previous();
   for (const std::string& note : plan.options.notes) console.say(note);
   announce_start(plan.options, plan.cluster, workers, console);
   if (plan.embedded)

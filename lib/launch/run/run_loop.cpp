@@ -264,7 +264,7 @@ void RunLoop::begin_attempt(int number) {
   }
   if (plan_.embedded && own_span().first == 0) logs_.prepare_history();
   attempt_ = prepare_attempt(plan_, {report_.run_id, number, restarts_}, std::move(ports_), logs_, support_);
-  if (!std::exchange(has_begun_, true)) display_.begin_run(attempt_.workers);
+  if (!std::exchange(report_.has_begun, true)) display_.begin_run(attempt_.workers);
   display_.begin_attempt(number, report_.host);
   hangs_.follow_new_logs();
   stragglers_.begin_attempt();

@@ -84,7 +84,6 @@ class RunLoop {
   ExitReport& report_;
   const RunWorld world_;
   int restarts_ = 0;  // before the present attempt
-  bool has_begun_ = false;
 
   EventLoop& loop_;
   EventQueue events_{loop_};

@@ -18,6 +18,7 @@
 #include "launch/nodes/node_session.h"
 #include "launch/nodes/places.h"
 #include "launch/report/report.h"
+#include "launch/run/announcements.h"
 #include "launch/run/fill_report.h"
 #include "launch/run/join_nodes.h"
 #include "launch/run/run_loop.h"
@@ -158,6 +159,8 @@ int run_until_done(const RunPlan& plan, int front_fd) {
                         : run_here(plan, loop, front_fd, logs, report);
   } catch (const Error& error) {
     if (report.ended.steady != TimePoint()) throw;  // the run is over: only its last words failed
+    if (const std::string line = describe_previous(plan.cluster, logs); !report.has_begun && !line.empty())
+      log_line("fleetrun", line);
     end_report(error, report);
     if (report.whole) report.verdict.exit_code = report.whole->exit_code;
     try_to_write(plan, logs, report);

@@ -54,6 +54,45 @@ TEST_CASE("the files of the run before are in previous/, and those of the one be
   CHECK_FALSE(folder.has("log/previous"));
 }
 
+// A run in the folder that starts no rank, because its port is taken.
+void fail_to_start(const TemporaryFolder& folder, const std::string& report) {
+  const LogFolder logs(folder / "log", kKeeping);
+  logs.write("report.json", report);
+}
+
+TEST_CASE("runs that start no rank leave the logs of the last run that did in previous/") {
+  const TemporaryFolder folder;
+  run_that_writes(folder, "of a run");
+  fail_to_start(folder, "first failure");
+  fail_to_start(folder, "second failure");
+  CHECK(folder.read("log/previous/workerlog.0") == "of a run");
+  CHECK(folder.read("log/previous/report.json") == "of a run");
+  CHECK(folder.read("log/report.json") == "second failure");
+  run_that_writes(folder, "of the next run");
+  CHECK(folder.read("log/previous/workerlog.0") == "of a run");
+  run_that_writes(folder, "of a third run");
+  CHECK(folder.read("log/previous/workerlog.0") == "of the next run");
+}
+
+TEST_CASE("the logs of earlier attempts count as logs of a run") {
+  const TemporaryFolder folder;
+  {
+    const LogFolder logs(folder / "log", kKeeping);
+    CHECK(logs.open_worker_log(0));
+    logs.keep_attempt(0);
+  }
+  fail_to_start(folder, "first failure");
+  fail_to_start(folder, "second failure");
+  CHECK(folder.has("log/previous/attempt-0/workerlog.0"));
+}
+
+TEST_CASE("the report of a run without ranks is kept while there are no logs to keep") {
+  const TemporaryFolder folder;
+  fail_to_start(folder, "first failure");
+  fail_to_start(folder, "second failure");
+  CHECK(folder.read("log/previous/report.json") == "first failure");
+}
+
 TEST_CASE("a run that was killed has its logs in previous/, too") {
   const TemporaryFolder folder;
   {
