@@ -8,6 +8,9 @@
 
 #include "job/keys/job_keys.h"
 #include "job/read/draft.h"
+#include "job/read/json_tree.h"
+#include "job/strategy_files/load_prototxt.h"
+#include "job/strategy_files/strategy_fields.h"
 #include "job/strategy_files/strategy_file.h"
 #include "job_text.h"
 #include "support/temporary_folder.h"
@@ -142,6 +145,47 @@ TEST_CASE("the degree of sharding has another field in each version") {
   CHECK(save_strategy_of(job, PaddleVersion::paddle_3, false).text ==
         "sharding: true\nsharding_configs {\n  segment_broadcast_MB: 16.5\n  sharding_degree: 4\n"
         "  hybrid_dp: true\n}\n");
+}
+
+TEST_CASE("the number of micro-batches has another field in each version") {
+  const std::string strategy = R"({"pipeline": true, "pipeline_configs": {"accumulate_steps": 4}})";
+  const ParsedJob job = parse(good_job("\"strategy\": " + strategy));
+  CHECK(save_strategy_of(job, PaddleVersion::paddle_2, false).text ==
+        "pipeline: true\npipeline_configs {\n  micro_batch: 4\n}\n");
+  const SavedStrategy of_3 = saved(strategy);
+  CHECK(of_3.left_out.empty());
+  CHECK(of_3.text == "pipeline: true\npipeline_configs {\n  accumulate_steps: 4\n}\n");
+  TemporaryFolder folder;
+  folder.write("s.prototxt", of_3.text);
+  const ParsedJob again =
+      parse_job_text(good_job(R"("strategy_file": "s.prototxt")"), folder / "job.json", {});
+  CHECK(again.spec.strategy.pipeline_configs.accumulate_steps == 4);
+}
+
+// The text of a strategy that sets this one field.
+StrategyText text_of(const std::string& path, const JsonValue& value, PaddleVersion version) {
+  JsonValue root = JsonValue::object();
+  put_at(root, path, value);
+  return prototxt_plugin().write(root, version, {});
+}
+
+TEST_CASE("each version gets every key that it has a field for, and the field is read as that key") {
+  for (const PaddleVersion version : {PaddleVersion::paddle_2, PaddleVersion::paddle_3})
+    for (const KeyValue& one : parse(good_job()).values) {
+      if (!one.key.starts_with("strategy.")) continue;
+      CAPTURE(one.key);
+      const std::string key = one.key.substr(std::string("strategy.").size());
+      const JsonValue setting = read_json(one.value).root;
+      const FieldOfKey field = field_of_key(key, setting, version);
+      const StrategyText written = text_of(field.path, field.value, version);
+      const bool has_own_name = text_of(key, setting, version).problems.empty();
+      if (has_own_name) CHECK(written.problems.empty());
+      const bool is_empty_list = setting.is(JsonValue::Kind::list) && setting.items.empty();
+      if (!written.problems.empty() || written.text.empty() || is_empty_list) continue;
+      const auto read = map_fields(prototxt_plugin().read(written.text), job_keys(), nullptr);
+      REQUIRE(read.size() == 1);
+      CHECK(read.front().key == key);
+    }
 }
 
 TEST_CASE("only a text in exactly the form of a saved strategy is known as one") {

@@ -36,7 +36,7 @@ const std::vector<Translation>& translations() {
        "sharding_configs.segment_broadcast_MB",
        {},
        PaddleVersion::paddle_2},
-      {"pipeline_configs.micro_batch", "pipeline_configs.accumulate_steps", {}},  // of PaddlePaddle 2.0
+      {"pipeline_configs.micro_batch", "pipeline_configs.accumulate_steps", {}, PaddleVersion::paddle_2},
   };
   return all;
 }
