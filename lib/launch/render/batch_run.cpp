@@ -136,6 +136,11 @@ std::string name_of(const LaunchOptions& options) {
   return name;
 }
 
+// MIN of --nnodes=MIN:MAX.
+std::optional<int> least_nodes(const NodeRange& nodes) {
+  return nodes.least < nodes.most ? std::optional(nodes.least) : std::nullopt;
+}
+
 std::chrono::seconds rounded_up(Clock::duration time) {
   return std::chrono::ceil<std::chrono::seconds>(time);
 }
@@ -182,6 +187,7 @@ BatchRun plan_batch_run(const Target& target, const RenderFlags& own, const Word
                   .made_by = {"fleetrun", "render", std::string(target.name)},
                   .name = name_of(options),
                   .nodes = options.nnodes.value.value_or(NodeRange()).most,
+                  .least_nodes = least_nodes(options.nnodes.value.value_or(NodeRange())),
                   .gpus = number_of_gpus(target, options, job),
                   .cores = number_of_cores(options, job),
                   .flags = flags_of_fleetrun(target, table, found, options),

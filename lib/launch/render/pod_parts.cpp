@@ -47,7 +47,7 @@ std::string args_of(const BatchRun& run, const PodSpec& spec) {
   std::string lines;
   const auto add = [&](const std::string& quoted) { lines += "        - " + quoted + "\n"; };
   if (run.nodes > 1) {
-    add(quote_yaml(fmt::format("--nnodes={}", run.nodes)));
+    add(quote_yaml("--nnodes=" + nnodes_value(run, std::to_string(run.nodes))));
     add(quote_yaml("--node_rank=" + spec.node_rank));
     add(quote_yaml(fmt::format("--master={}:{}", spec.first, run.port.value_or(kPodPort))));
   }

@@ -1,5 +1,7 @@
 #include "launch/render/shell_parts.h"
 
+#include <fmt/format.h>
+
 #include "launch/cli/flags/shell_words.h"
 #include "launch/render/batch_text.h"
 
@@ -23,6 +25,10 @@ std::string arguments_array(const BatchRun& run) {
   for (const auto* words : {&run.flags, &run.program})
     for (const std::string& word : *words) text += "  " + quote_item(word) + "\n";
   return text + ")\n";
+}
+
+std::string nnodes_value(const BatchRun& run, const std::string& most) {
+  return run.least_nodes ? fmt::format("{}:{}", *run.least_nodes, most) : most;
 }
 
 std::string program_name(const BatchRun& run) {
@@ -53,7 +59,7 @@ run=$!
 start() {
   local rank=$1
   shift
-  exec "$@" "$fleetrun" --nnodes="${#hosts[@]}" --node_rank="$rank" --master="${hosts[0]}:$port" \
+  exec "$@" "$fleetrun" --nnodes="<<nnodes>>" --node_rank="$rank" --master="${hosts[0]}:$port" \
     --log_dir="$logs/node-$rank" "${arguments[@]}"
 }
 
@@ -61,7 +67,7 @@ start() {
 start 0 env &
 run=$!
 )",
-              {{"others", others}});
+              {{"others", others}, {"nnodes", nnodes_value(run, "${#hosts[@]}")}});
 }
 
 std::string meeting_port(const BatchRun& run, const std::string& job_number) {

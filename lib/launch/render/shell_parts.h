@@ -12,6 +12,9 @@ std::string file_header(const BatchRun& run, const std::string& what, const std:
 // The words of fleetrun after the flags that the file adds: `arguments=(...)`, one word a line.
 std::string arguments_array(const BatchRun& run);
 
+// The value of --nnodes: "4", or "2:4" if the run is elastic. `most`: the number of nodes, or a shell expression for it.
+std::string nnodes_value(const BatchRun& run, const std::string& most);
+
 std::string program_name(const BatchRun& run);   // of fleetrun on the nodes, as a word of a shell
 std::string change_folder(const BatchRun& run);  // "cd /srv/training || exit 66", or "" without --folder
 

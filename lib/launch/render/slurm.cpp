@@ -116,9 +116,9 @@ std::string start_of(const BatchRun& run) {
       R"(# When one node fails, fleetrun stops the others. So srun must not kill them (--kill-on-bad-exit) or hurry them (--wait).
 srun --ntasks-per-node=1<<cpus>> --cpu-bind=none --kill-on-bad-exit=0 --wait=0 \
   bash -c 'exec "$0" --node_rank="$SLURM_NODEID" --log_dir="$1/node-$SLURM_NODEID" "${@:2}"' \
-  "$fleetrun" "$logs" --nnodes="$SLURM_JOB_NUM_NODES" --master="$master:$port" "${arguments[@]}" &
+  "$fleetrun" "$logs" --nnodes="<<nnodes>>" --master="$master:$port" "${arguments[@]}" &
 )",
-      {{"cpus", cpus}});
+      {{"cpus", cpus}, {"nnodes", nnodes_value(run, "$SLURM_JOB_NUM_NODES")}});
 }
 
 std::string resumes_of(const BatchRun& run) {

@@ -67,6 +67,19 @@ TEST_CASE("a run of one node has no meeting point") {
   }
 }
 
+TEST_CASE("every target asks for MAX nodes of --nnodes=MIN:MAX, and fleetrun gets both numbers") {
+  const auto text_for = [](const char* target) {
+    return file_for(target, {"--nnodes=2:4", "-n", "1", "t.py"});
+  };
+  CHECK(has_line(text_for("slurm"), "#SBATCH --nodes=4"));
+  CHECK(has(text_for("slurm"), "--nnodes=\"2:$SLURM_JOB_NUM_NODES\" "));
+  CHECK(has(text_for("pbs"), "#PBS -l select=4:"));
+  for (const char* target : {"pbs", "lsf"}) CHECK(has(text_for(target), "--nnodes=\"2:${#hosts[@]}\" "));
+  for (const char* target : {"k8s", "kubeflow", "jobset", "volcano"})
+    CHECK(has(text_for(target), "- \"--nnodes=2:4\"\n"));
+  for (const char* target : {"systemd", "ssh"}) CHECK(has(text_for(target), "--nnodes=2:4"));
+}
+
 TEST_CASE("PBS gets one chunk per node and a walltime beyond --timeout") {
   const std::string text =
       file_for("pbs", {"--nnodes=2", "--gpus=0,1", "--timeout=100", "--env=LR", "--env=WD", "t.py"});
