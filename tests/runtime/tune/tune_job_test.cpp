@@ -43,6 +43,16 @@ TEST_CASE("a second tuning of the same job takes the kept result and times no st
   CHECK_FALSE(tune_job(alone.rank(), {.budget_seconds = 1, .amp = true}, out).kept);
 }
 
+TEST_CASE("a result for which the budget was too small to try anything is not kept") {
+  Alone alone;
+  std::ostringstream out;
+  const TuneOutcome first = tune_job(alone.rank(), {.budget_seconds = 0}, out);
+  CHECK(first.tuned.tried.empty());
+  CHECK_FALSE(first.tuned.left_out.empty());
+  CHECK_FALSE(tune_job(alone.rank(), {.budget_seconds = 3}, out).kept);
+  CHECK(tune_job(alone.rank(), {.budget_seconds = 3}, out).kept);
+}
+
 TEST_CASE("a training with strategy.auto says what it took") {
   Alone alone;
   std::ostringstream out;

@@ -36,6 +36,11 @@ std::set<std::string> keys_of_user(const job::ParsedJob& job) {
   return keys;
 }
 
+// A larger budget may find something.
+bool found_nothing_in_time(const Tuned& tuned) {
+  return tuned.tried.empty() && tuned.same.empty() && !tuned.left_out.empty();
+}
+
 // One rank's view of one tuning.
 class Tuning {
  public:
@@ -100,7 +105,8 @@ class Tuning {
     outcome.tuned.seconds = agreed_seconds(start);
     outcome.timed_steps = timer.timed_steps();
     groups_ = timer.groups();
-    with_cache("writing", [&](const TuneCache& cache) { cache.write(key(), outcome.tuned); });
+    if (!found_nothing_in_time(outcome.tuned))
+      with_cache("writing", [&](const TuneCache& cache) { cache.write(key(), outcome.tuned); });
   }
 
   void search(StepTimer& timer, Tuned& tuned, std::int64_t start) {
