@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -31,7 +32,7 @@ std::string make_folder(const std::string& name, const Environment& environment)
 }  // namespace
 
 AnsweringRun::AnsweringRun(const launch::FoundFlags& found, const std::string& flag, const std::string& name,
-                           const Environment& environment)
+                           const std::vector<AnswerFile>& answers, const Environment& environment)
     : environment_(environment), words_({flag}) {
   for (const std::string& word : words_of_run(found, "")) words_.push_back(word);
   const launch::SchedulerFacts facts = {
@@ -43,6 +44,12 @@ AnsweringRun::AnsweringRun(const launch::FoundFlags& found, const std::string& f
   temporary_ = options_.log_dir.origin == launch::Origin::fallback;
   if (temporary_) options_.log_dir.value = make_folder(name, environment);
   folder_ = options_.log_dir.value;
+  for (const AnswerFile& file : answers) require_own_answer(file, folder_);
+}
+
+AnsweringRun::~AnsweringRun() {
+  std::error_code problem;
+  if (temporary_) std::filesystem::remove(folder_, problem);
 }
 
 int AnsweringRun::run(bool silent) {
@@ -53,8 +60,8 @@ int AnsweringRun::run(bool silent) {
   return launch::launch(options, environment_, allocation_, words_);
 }
 
-std::optional<std::string> AnsweringRun::answer(const std::string& file) const {
-  const std::string path = folder_ + "/" + file;
+std::optional<std::string> AnsweringRun::answer(const AnswerFile& file) const {
+  const std::string path = file.path_in(folder_);
   if (!std::filesystem::exists(path)) return std::nullopt;
   return read_file(path, kMostAnswerBytes);
 }

@@ -181,12 +181,12 @@ int evaluate(const Evaluation& evaluation, const FoundFlags& found, const Enviro
   FoundFlags of_run = found;
   of_run.rest = evaluation.job;
   const bool json = found.has("--json");
-  AnsweringRun run(of_run, "--eval=" + evaluation.folder, "eval", environment);
+  AnsweringRun run(of_run, "--eval=" + evaluation.folder, "eval", {kEvalAnswer, kEvalTables}, environment);
   if (const int code = run.run(json); code != 0) return code;
   record_files(evaluation.folder);
-  const std::optional<std::string> answer = run.answer(json ? "eval.json" : "eval.txt");
+  const std::optional<std::string> answer = run.answer(json ? kEvalAnswer : kEvalTables);
   run.clean_up();
-  if (answer) print_answer(*answer);
+  if (answer) print_answer(json ? *answer : answer->substr(kEvalTables.mark.size()));
   return 0;
 }
 

@@ -51,9 +51,9 @@ void print_result(JsonValue result, const FoundFlags& found) {
 int run_tune_command(const FoundFlags& found, const Environment& environment) {
   check_words(found.rest);
   AnsweringRun run(found, "--tune=" + write_tune_request(launch::parse_tune_flags(found)), "tune",
-                   environment);
+                   {kTuneAnswer}, environment);
   if (const int code = run.run(found.has("--json")); code != 0) return code;
-  const std::optional<std::string> answer = run.answer("tune.json");
+  const std::optional<std::string> answer = run.answer(kTuneAnswer);
   run.clean_up();
   if (answer) print_result(read_json(*answer).root, found);
   return 0;

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "base/system/file.h"
+#include "base/run/answer_files.h"
 #include "base/system/standard_output.h"
 #include "base/text/printable.h"
 #include "runtime/eval/report_files.h"
@@ -19,8 +19,8 @@ void run_eval(const std::string& folder, const job::JobSpec& job, comm::World& w
   runtime::write_report(folder, report);
   const std::string text = fmt::format("{}\nreport: {}\n", describe(report), printable(folder));
   if (world.env.log_dir.empty()) return print_answer(text);
-  write_file_atomically(world.env.log_dir + "/eval.json", to_json_lines(as_json(report)));
-  write_file_atomically(world.env.log_dir + "/eval.txt", text);
+  write_answer(kEvalAnswer, world.env.log_dir, to_json_lines(as_json(report)));
+  write_answer(kEvalTables, world.env.log_dir, std::string(kEvalTables.mark) + text);
 }
 
 }  // namespace fleetrun

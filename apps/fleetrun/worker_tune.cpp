@@ -2,10 +2,11 @@
 
 #include <iostream>
 #include <memory>
+#include <utility>
 
 #include "base/json/json_value.h"
+#include "base/run/answer_files.h"
 #include "base/run/tune_request.h"
-#include "base/system/file.h"
 #include "runtime/training/ranks/agreement.h"
 #include "runtime/training/tuning/tune_job.h"
 
@@ -20,11 +21,13 @@ void run_tune(const std::string& request, const runtime::JobWith& job_with, comm
       runtime::tune_job({job_with, world, *device, page}, parse_tune_request(request), std::cout);
   page.phase = Phase::finished;
   if (world.env.rank != 0 || world.env.log_dir.empty()) return;
-  JsonValue result = runtime::as_json(outcome.tuned);
+  JsonValue result = JsonValue::object({{"written_by", "fleetrun tune"}});
+  for (JsonMember& member : runtime::as_json(outcome.tuned).members)
+    result.members.push_back(std::move(member));
   result.add("kept", outcome.kept);
   result.add("timed_steps", outcome.timed_steps);
   result.add("ranks", world.env.world_size);
-  write_file_atomically(world.env.log_dir + "/tune.json", to_json(result));
+  write_answer(kTuneAnswer, world.env.log_dir, to_json(result));
 }
 
 }  // namespace fleetrun

@@ -95,6 +95,22 @@ TEST_CASE("people get tables, and the files of the report") {
   CHECK(model.folder.read("mine/confusion.csv") == "my own");
 }
 
+TEST_CASE("eval leaves files of the user in the log folder alone") {
+  const TrainedModel model;
+  const Words words = {"eval", "--nproc_per_node=1", "--device=cpu", "--log_dir=logs", "job.json"};
+  REQUIRE(model.run_words(words).code == 0);
+  REQUIRE(model.run_words(words).code == 0);
+  for (const char* name : {"logs/eval.json", "logs/eval.txt"}) {
+    const std::string before = model.folder.read(name);
+    model.folder.write(name, "my own");
+    const ChildResult refused = model.run_words(words);
+    CHECK(refused.code == 73);
+    CHECK(contains(refused.err, std::string(name) + " is in the way: a file that fleetrun did not write\n"));
+    CHECK(model.folder.read(name) == "my own");
+    model.folder.write(name, before);
+  }
+}
+
 TEST_CASE("two ranks say nothing beside the tables") {
   const TrainedModel model;
   const ChildResult result = model.run_words({"eval", "--nproc_per_node=2", "--device=cpu", "job.json"});

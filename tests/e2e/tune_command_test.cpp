@@ -74,6 +74,32 @@ TEST_CASE("tune refuses what it cannot do, before a rank starts") {
   CHECK(contains(help.out, "--nproc_per_node"));
 }
 
+TEST_CASE("tune leaves a file of the user alone, and no temporary folder if no rank starts") {
+  const TunedLaunch launch;
+  launch.folder.write("logs/tune.json", "my own");
+  const ChildResult refused = launch.run({"tune", "--log_dir=logs", "job.json"});
+  CHECK(refused.code == 73);
+  CHECK(refused.err ==
+        "fleetrun: error: logs/tune.json is in the way: a file that fleetrun did not write\n"
+        "  hint: choose another folder with --log_dir\n");
+  CHECK(launch.folder.read("logs/tune.json") == "my own");
+  std::filesystem::create_directory(launch.folder / "tmp");
+  ChildOptions all = launch.options();
+  all.environment["TMPDIR"] = launch.folder / "tmp";
+  CHECK(run_child({FLEETRUN_BINARY, "tune", "no_such.json"}, all).code != 0);
+  CHECK(std::filesystem::is_empty(launch.folder / "tmp"));
+}
+
+TEST_CASE("tune says that it moved the logs of the run before") {
+  const TunedLaunch launch;
+  REQUIRE(launch.run({"--nproc_per_node=1", "job.json"}).code == 0);
+  const ChildResult result =
+      launch.run({"tune", "--budget=1s", "--nproc_per_node=1", "--log_dir=log", "job.json"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK_MESSAGE(result.err == "fleetrun: the logs of the run before are in log/previous/\n", result.err);
+  CHECK(launch.run({"tune", "--budget=1s", "--nproc_per_node=1", "--log_dir=log", "job.json"}).code == 0);
+}
+
 TEST_CASE("plan prints each layout with its memory, its time, and why it loses") {
   const TunedLaunch launch;
   const ChildResult result = launch.run({"plan", "--hosts=2", "--gpus=2", "--memory=1G", "job.json"});
