@@ -7,6 +7,7 @@
 
 #include "base/error/error.h"
 #include "base/system/standard_output.h"
+#include "base/text/printable.h"
 #include "commands.h"
 #include "launch/cli/command_line.h"
 #include "launch/cli/flags/flag_values.h"
@@ -29,8 +30,8 @@ int run_watch_command(const FoundFlags& found, const Environment& environment) {
   const launch::HttpServer server(loop, wanted, "--port", [&](const std::string& path) {
     return launch::answer_watcher(path, token, folder);
   });
-  print_answer(fmt::format("the run in {}/ is at http://{}/{}/\nCtrl-C ends the watch, not the run\n", folder,
-                           server.endpoint().describe(), token));
+  print_answer(fmt::format("the run in {}/ is at http://{}/{}/\nCtrl-C ends the watch, not the run\n",
+                           printable(folder), server.endpoint().describe(), token));
   loop.run();  // until a signal ends this process
   return 0;
 }

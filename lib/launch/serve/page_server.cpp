@@ -1,6 +1,7 @@
 #include "launch/serve/page_server.h"
 
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -31,17 +32,17 @@ bool is_token(std::string_view given, const std::string& token) {
   return differences == 0;
 }
 
-// "" for what is no regular file: a link may lead anywhere.
-std::string read_shown(const std::string& path) {
+// Nothing for what is no regular file: a link may lead anywhere.
+std::optional<std::string> read_shown(const std::string& path) {
   std::error_code problem;
   const bool regular =
       std::filesystem::symlink_status(path, problem).type() == std::filesystem::file_type::regular;
-  return regular ? read_log_end(LogFile(path), kMostShown) : "";
+  return regular ? std::optional(read_log_end(LogFile(path), kMostShown)) : std::nullopt;
 }
 
 HttpAnswer page_of(const std::string& folder) {
   HttpAnswer answer = {.type = "text/html; charset=utf-8", .headers = kHeaders};
-  answer.body = read_shown(folder + "/" + kPageName);
+  answer.body = read_shown(folder + "/" + kPageName).value_or("");
   if (answer.body.empty()) answer.body = waiting_page(folder);
   return answer;
 }
@@ -68,8 +69,9 @@ HttpAnswer answer_watcher(const std::string& path, const std::string& token, con
             .headers = fmt::format("Location: /{}/\r\n{}", token, kHeaders)};
   const std::string name = path.substr(slash + 1);
   if (name.empty() || name == kPageName) return page_of(folder);
-  if (!is_shown(name)) return {.status = "404 Not Found", .body = "no file of a run\n", .headers = kHeaders};
-  return {.body = read_shown(folder + "/" + name), .headers = kHeaders};
+  const std::optional<std::string> content = is_shown(name) ? read_shown(folder + "/" + name) : std::nullopt;
+  if (!content) return {.status = "404 Not Found", .body = "no file of a run\n", .headers = kHeaders};
+  return {.body = *content, .headers = kHeaders};
 }
 
 }  // namespace fleetrun::launch

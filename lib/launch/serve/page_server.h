@@ -9,7 +9,8 @@ namespace fleetrun::launch {
 // Fresh, 32 hexadecimal digits. Throws Error(os).
 std::string make_page_token();
 
-// Of "/TOKEN/" the page, of "/TOKEN/workerlog.0" the end of that file; 403 without the token, 404 for what no run shows.
+// Of "/TOKEN/" the page, of "/TOKEN/workerlog.0" the end of that file; 403 without the token, 404 for what no run shows, or
+// what is not there.
 HttpAnswer answer_watcher(const std::string& path, const std::string& token, const std::string& folder);
 
 }  // namespace fleetrun::launch
