@@ -35,6 +35,7 @@ namespace {
 using launch::Clock;
 using launch::EventLoop;
 using launch::FolderWatch;
+using launch::LinePlace;
 using launch::LogFollower;
 using launch::LogPrefix;
 using launch::LogQuery;
@@ -182,13 +183,19 @@ class LogViewer {
     for (const int rank : ranks_elsewhere(places)) {
       const int node = *launch::node_of_rank(places, rank);
       const int local_rank = rank - launch::ranks_of_node(places, node).first;
-      for (const bool errors : {false, true})
-        logs[node].push_back({{.rank = rank,
-                               .local_rank = local_rank,
-                               .errors = errors,
-                               .attempt = attempt,
-                               .since = first ? since() : std::nullopt},
-                              text_of({.rank = rank, .local_rank = local_rank}, many, true)});
+      for (const bool errors : {false, true}) {
+        const auto shown_attempt = std::make_shared<int>(0);
+        logs[node].push_back(
+            {{.rank = rank,
+              .local_rank = local_rank,
+              .errors = errors,
+              .attempt = attempt,
+              .since = first ? since() : std::nullopt},
+             text_of(
+                 [=] { return LinePlace{.rank = rank, .local_rank = local_rank, .attempt = *shown_attempt}; },
+                 many, true),
+             shown_attempt});
+      }
     }
     return logs;
   }
@@ -216,11 +223,11 @@ class LogViewer {
         log_line("fleetrun", fmt::format("the log of rank {} is now {}", rank, place_of(rank, places)));
   }
 
-  LogText text_of(const launch::LinePlace& place, bool many, bool among_others) const {
+  LogText text_of(const std::function<LinePlace()>& place, bool many, bool among_others) const {
     const LogPrefix usual = {many ? launch::kUsualPrefix : ""};
     const LogPrefix prefix = query_.prefix.value_or(usual);
     std::function<std::string()> front;
-    if (!prefix.text.empty() || among_others) front = [prefix, place] { return expand(prefix, place); };
+    if (!prefix.text.empty() || among_others) front = [prefix, place] { return expand(prefix, place()); };
     std::function<bool(const std::string&)> wanted;
     if (query_.pattern)
       wanted = [pattern = *query_.pattern](const std::string& line) { return pattern.is_in(line); };
@@ -231,7 +238,10 @@ class LogViewer {
     log.follower = nullptr;
     log.inode = launch::inode_of(path);
     if (!is_wanted(log.log, places)) return;
-    const launch::LinePlace place = {.rank = first_rank(places) + log.log.rank, .local_rank = log.log.rank};
+    const int local_rank = log.log.rank, rank = first_rank(places) + local_rank;
+    const int attempt =
+        launch::attempt_in(std::filesystem::path(path).parent_path(), places ? places->attempt : 0);
+    const auto place = [=] { return LinePlace{.rank = rank, .local_rank = local_rank, .attempt = attempt}; };
     const bool many = shows_many(places);
     followers_.push_back(std::make_unique<LogFollower>(
         loop_, out_, path, text_of(place, many, many || count_wanted(places) > 1)));

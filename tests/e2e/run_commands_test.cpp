@@ -416,6 +416,16 @@ TEST_CASE("logs shows what ranks wrote: some, matching, and with a prefix of one
   CHECK(launch.run_words({"logs", "--since=yesterday"}).code == 2);
 }
 
+TEST_CASE("logs puts the number of the attempt before its lines, and refuses what it does not know") {
+  const Launch launch;
+  launch.run({"--nproc_per_node=1", "--max_restart=1", "--restart_delay=0"}, {"print", "line", "exit", "1"});
+  CHECK(launch.run_words({"logs", "--log_prefix=#{attempt} "}).out == "#1 line\n");
+  CHECK(launch.run_words({"logs", "--log_dir=log/attempt-0", "--log_prefix=#{attempt} "}).out == "#0 line\n");
+  const ChildResult refused = launch.run_words({"logs", "--log_prefix={time} "});
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "--log_prefix has {time}, which is known only during the run"));
+}
+
 TEST_CASE("logs --since shows nothing of a run that ended before") {
   const Launch launch;
   CHECK(launch.run({}, {"print", "old"}).code == 0);

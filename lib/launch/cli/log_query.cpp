@@ -50,6 +50,20 @@ std::optional<WallClock::time_point> as_time_of_day(const std::string& text, Wal
   return WallClock::from_time_t(std::mktime(&local));
 }
 
+// The logs have only what the ranks wrote, and their names.
+LogPrefix parse_prefix_of_logs(const std::string& source, const std::string& text) {
+  const LogPrefix prefix = parse_log_prefix(source, text);
+  for (const std::string& name : names_in(prefix))
+    if (name != "rank" && name != "local_rank" && name != "attempt")
+      throw Error(
+          ErrorKind::usage,
+          fmt::format(
+              "{} has {{{}}}, which is known only during the run; logs knows {{rank}}, {{local_rank}}, {{attempt}}",
+              source, name),
+          "--log_prefix of the run itself has it");
+  return prefix;
+}
+
 }  // namespace
 
 WallClock::time_point parse_since(const std::string& source, const std::string& text,
@@ -66,7 +80,8 @@ LogQuery parse_log_query(const FoundFlags& found, const std::string& folder, Wal
   if (const auto text = found.value("--rank")) query.ranks = parse_ranks("--rank", *text);
   if (const auto text = found.value("--since")) query.since = parse_since("--since", *text, now);
   if (const auto text = found.value("--grep")) query.pattern.emplace("--grep", *text);
-  if (const auto text = found.value("--log_prefix")) query.prefix = parse_log_prefix("--log_prefix", *text);
+  if (const auto text = found.value("--log_prefix"))
+    query.prefix = parse_prefix_of_logs("--log_prefix", *text);
   return query;
 }
 

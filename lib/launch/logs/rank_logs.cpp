@@ -50,6 +50,13 @@ std::vector<int> kept_attempts(const std::string& folder) {
   return attempts;
 }
 
+int attempt_in(const std::string& folder, int first) {
+  const std::string name = std::filesystem::path(folder).filename();
+  if (is_attempt(name)) return number_in(name);
+  const std::vector<int> kept = kept_attempts(folder);
+  return kept.empty() ? first : std::max(first, kept.back() + 1);
+}
+
 std::uint64_t inode_of(const std::string& path) {
   struct stat facts {};
   return ::stat(path.c_str(), &facts) == 0 ? facts.st_ino : 0;

@@ -44,6 +44,7 @@ std::string RemoteLog::take(const JsonValue& piece, int newest, TimePoint now) {
   }
   start_.since.reset();
   start_.attempt = attempt;
+  if (shown_attempt_) *shown_attempt_ = attempt;
   const std::int64_t from = integer_in(piece, "from", next_);
   std::string shown = from < next_ ? text_.end_line() : "";
   next_ = from + integer_in(piece, "bytes", 0);

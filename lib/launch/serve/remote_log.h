@@ -1,6 +1,7 @@
 // The log of a rank on another node, as it arrives in pieces (log_pieces.h).
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,7 +22,9 @@ class RemoteLog {
     int attempt = kPresent;
     std::optional<std::int64_t> since;  // seconds since 1970
   };
-  RemoteLog(const Start& start, LogText text) : start_(start), text_(std::move(text)) {}
+  // `attempt`, which the prefix of `text` shares, becomes the attempt of the lines that are shown; null: nobody shows it.
+  RemoteLog(const Start& start, LogText text, std::shared_ptr<int> attempt = nullptr)
+      : start_(start), text_(std::move(text)), shown_attempt_(std::move(attempt)) {}
 
   int rank() const { return start_.rank; }
   int local_rank() const { return start_.local_rank; }
@@ -52,6 +55,7 @@ class RemoteLog {
 
   Start start_;
   LogText text_;
+  std::shared_ptr<int> shown_attempt_;
   std::int64_t next_ = 0, size_ = 0;
   std::optional<int> last_;  // attempt
   bool missing_ = false, news_ = false, ended_ = false, lost_rest_ = false;

@@ -27,5 +27,18 @@ TEST_CASE("a time is so long ago, or one of today") {
     CHECK_THROWS_AS(parse_since("--since", wrong, kNow), Error);
 }
 
+std::string prefix_of(const std::string& text) {
+  return parse_log_query({.flags = {{"--log_prefix", text}}, .rest = {}}, "log", kNow).prefix->text;
+}
+
+TEST_CASE("a prefix has only what is known of a log after the run") {
+  CHECK(prefix_of("{rank}/{local_rank} #{attempt}: ") == "{rank}/{local_rank} #{attempt}: ");
+  CHECK_THROWS_WITH_AS(
+      prefix_of("{time} [{rank}] "),
+      "--log_prefix has {time}, which is known only during the run; logs knows {rank}, {local_rank}, {attempt}",
+      Error);
+  for (const char* name : {"{host}", "{role}"}) CHECK_THROWS_AS(prefix_of(name), Error);
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::log_query_test

@@ -37,5 +37,15 @@ TEST_CASE("ranks with logs are found in their order, and a folder without any is
   CHECK(find_logs(folder.path()) == std::vector<RankLog>{{2}, {2, true}, {10}});
 }
 
+TEST_CASE("the present attempt comes after those that are kept, and after those before a node joined") {
+  const TemporaryFolder folder;
+  CHECK(attempt_in(folder.path(), 0) == 0);
+  CHECK(attempt_in(folder.path(), 3) == 3);
+  folder.write("attempt-9/workerlog.0", "");
+  folder.write("attempt-10/workerlog.0", "");
+  CHECK(attempt_in(folder.path(), 3) == 11);
+  CHECK(attempt_in(folder / "attempt-9", 3) == 9);
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::rank_logs_test

@@ -1,6 +1,7 @@
 #include "launch/serve/remote_log.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 namespace fleetrun::launch::remote_log_test {
 namespace {
@@ -28,6 +29,14 @@ TEST_CASE("a log is asked for from where its last piece ended, and shown in whol
   CHECK(log.take(piece(9, "", 9), 0, kNow).empty());
   CHECK_FALSE(log.has_news());
   CHECK(log.finish() == "[17] x\n");
+}
+
+TEST_CASE("a prefix has the attempt of each line") {
+  const auto attempt = std::make_shared<int>(0);
+  RemoteLog log({.rank = 1, .local_rank = 1, .errors = false, .attempt = 0, .since = {}},
+                LogText([attempt] { return fmt::format("#{} ", *attempt); }), attempt);
+  CHECK(log.take(piece(0, "one\ntw", 6), 1, kNow) == "#0 one\n#0 tw\n");  // and then the log of the next one
+  CHECK(log.take(piece(0, "two\n", 4, 1), 1, kNow) == "#1 two\n");
 }
 
 TEST_CASE("escape sequences of a rank do not reach the terminal") {

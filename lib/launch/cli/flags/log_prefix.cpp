@@ -68,6 +68,13 @@ LogPrefix parse_log_prefix(const std::string& source, const std::string& text) {
   return {text};
 }
 
+std::vector<std::string> names_in(const LogPrefix& prefix) {
+  std::vector<std::string> names;
+  walk(
+      prefix.text, [](const std::string&) {}, [&](const std::string& name) { names.push_back(name); });
+  return names;
+}
+
 std::string expand(const LogPrefix& prefix, const LinePlace& place) {
   std::string text;
   walk(
