@@ -113,7 +113,13 @@ RankSample HangSampler::sample_rank(std::size_t rank, const RunState& state) con
 
 void HangSampler::match_rules(LogTail& tail, std::vector<bool>& matched) const {
   if (tail.file.begins_anew()) tail.unfinished.clear();
-  const std::string text = std::exchange(tail.unfinished, "") + tail.file.read_end(kMostNewBytes);
+  const off_t place = tail.file.place();
+  const std::string added = tail.file.read_end(kMostNewBytes);
+  if (tail.file.place() - std::ssize(added) > place) {  // what was skipped may have had a match
+    matched.assign(matched.size(), true);
+    tail.unfinished.clear();
+  }
+  const std::string text = std::exchange(tail.unfinished, "") + added;
   std::size_t start = 0;
   for (auto end = text.find_first_of(kLineEnds); end != std::string::npos;
        end = text.find_first_of(kLineEnds, start)) {
