@@ -218,7 +218,7 @@ const std::vector<Subcommand>& subcommands() {
                  {.names = {"--grep"}, .argument = "REGEX", .help = "Show only lines that match"},
                  {.names = {"--log_prefix"},
                   .argument = "TEMPLATE",
-                  .help = "Text before each line, as in --log_prefix of a run"},
+                  .help = "Text before each line, with {rank}, {local_rank} and {attempt}"},
                  log_dir_flag()};
            },
        .run = run_logs_command},
