@@ -30,6 +30,7 @@ constexpr std::string_view kSlurmFile = R"(#!/bin/bash
 #SBATCH --open-mode=append
 # Slurm starts the job again when a node fails or another job preempts it.
 #SBATCH --requeue
+<<no_kill>>
 <<notice>>
 
 set -u
@@ -105,6 +106,15 @@ std::string master_of(const BatchRun& run) {
          "master=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n";
 }
 
+// Without it Slurm ends the job when it loses a node (sbatch and srun, --no-kill).
+std::string no_kill_lines(const BatchRun& run) {
+  if (!run.least_nodes) return "";
+  return fmt::format(
+      "# When a node fails, the run goes on while it has {} or more. Only if it cannot, the job starts again.\n"
+      "#SBATCH --no-kill\n",
+      plural(*run.least_nodes, "node"));
+}
+
 // fleetrun itself stops all nodes when one fails, so srun must neither kill nor stop waiting.
 std::string start_of(const BatchRun& run) {
   const std::string cpus = run.cores ? fmt::format(" --cpus-per-task={}", *run.cores) : "";
@@ -114,11 +124,13 @@ std::string start_of(const BatchRun& run) {
         cpus);
   return fill(
       R"(# When one node fails, fleetrun stops the others. So srun must not kill them (--kill-on-bad-exit) or hurry them (--wait).
-srun --ntasks-per-node=1<<cpus>> --cpu-bind=none --kill-on-bad-exit=0 --wait=0 \
+srun --ntasks-per-node=1<<cpus>> --cpu-bind=none<<no_kill>> --kill-on-bad-exit=0 --wait=0 \
   bash -c 'exec "$0" --node_rank="$SLURM_NODEID" --log_dir="$1/node-$SLURM_NODEID" "${@:2}"' \
   "$fleetrun" "$logs" --nnodes="<<nnodes>>" --master="$master:$port" "${arguments[@]}" &
 )",
-      {{"cpus", cpus}, {"nnodes", nnodes_value(run, "$SLURM_JOB_NUM_NODES")}});
+      {{"cpus", cpus},
+       {"no_kill", run.least_nodes ? " --no-kill" : ""},
+       {"nnodes", nnodes_value(run, "$SLURM_JOB_NUM_NODES")}});
 }
 
 std::string resumes_of(const BatchRun& run) {
@@ -142,6 +154,7 @@ std::string write_slurm(const BatchRun& run) {
                {"cores", cores_of(run)},
                {"queue", run.own.queue.empty() ? "" : fmt::format("#SBATCH --partition={}\n", run.own.queue)},
                {"time", time_of(run)},
+               {"no_kill", no_kill_lines(run)},
                {"notice", notice_line(run)},
                {"folder", change_folder(run)},
                {"fleetrun", program_name(run)},

@@ -73,6 +73,9 @@ TEST_CASE("every target asks for MAX nodes of --nnodes=MIN:MAX, and fleetrun get
   };
   CHECK(has_line(text_for("slurm"), "#SBATCH --nodes=4"));
   CHECK(has(text_for("slurm"), "--nnodes=\"2:$SLURM_JOB_NUM_NODES\" "));
+  CHECK(has_line(text_for("slurm"), "#SBATCH --no-kill"));
+  CHECK(has(text_for("slurm"), " --no-kill --kill-on-bad-exit=0 "));
+  CHECK(!has(file_for("slurm", {"--nnodes=4", "-n", "1", "t.py"}), "--no-kill"));
   CHECK(has(text_for("pbs"), "#PBS -l select=4:"));
   for (const char* target : {"pbs", "lsf"}) CHECK(has(text_for(target), "--nnodes=\"2:${#hosts[@]}\" "));
   for (const char* target : {"k8s", "kubeflow", "jobset", "volcano"})
