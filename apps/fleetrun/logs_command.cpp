@@ -76,6 +76,7 @@ void require_shown(const LogQuery& query, const std::optional<Placed>& places) {
       throw cannot_show(rank, *places);
 }
 
+// More than 200 lines: it shows the logs of this node and of others as one, over all attempts.
 // Shows logs, and while the run goes on what is added to them. Ranks of other nodes are shown on the first node, while the run goes on.
 class LogViewer {
  public:

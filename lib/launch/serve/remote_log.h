@@ -11,6 +11,7 @@
 
 namespace fleetrun::launch {
 
+// More than ten members: what was shown so far, what the last answer said, and which attempt it belongs to.
 class RemoteLog {
  public:
   static constexpr int kPresent = -1;  // the attempt that runs at the first request

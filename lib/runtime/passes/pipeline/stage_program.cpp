@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kKeysOfMicroBatch = 1 << 20;  // more than any program has random ops
 
+// More than ten members: what an op becomes depends on all that was built of the stage before it.
 class StageBuilder {
  public:
   StageBuilder(const Program& whole, const StagePlan& plan)

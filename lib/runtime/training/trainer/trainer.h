@@ -54,7 +54,7 @@ struct TrainerOptions {
   PassWatcher watcher = nullptr;  // sees the training program after each pass
 };
 
-// Seventeen members: programs, storage and executors are made one after the other, each from those before it, and a step binds, counts
+// More than ten members: programs, storage and executors are made one after the other, each from those before it, and a step binds, counts
 // and sums into the rest.
 class Trainer {
  public:

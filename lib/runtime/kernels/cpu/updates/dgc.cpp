@@ -71,6 +71,7 @@ FLEETRUN_VECTOR_LOOP void accumulate_nesterov_range(const Accumulation& with, st
   }
 }
 
+// More than ten members: the values of the op, and the constants of its formula.
 class DgcSelect : public Kernel {
  public:
   explicit DgcSelect(const OpView& op)
