@@ -62,6 +62,7 @@ add_library(fleetrun_unsanitized INTERFACE)
 if(FLEETRUN_SANITIZE)
   target_compile_options(fleetrun_defined INTERFACE -fno-sanitize=undefined)
   target_compile_options(fleetrun_unsanitized INTERFACE -fno-sanitize=all)
+  target_compile_definitions(fleetrun_unsanitized INTERFACE FLEETRUN_PROGRAMS_ARE_SANITIZED)  # tests/support/slowdown.h
 endif()
 
 # fleetrun_compile_together(SOURCES...)  In a unity build (CMAKE_UNITY_BUILD) the files of a folder are one translation unit, since most of

@@ -8,8 +8,8 @@
 
 namespace fleetrun::testing {
 
-// In this build.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// In this build: of what a test calls, or of the programs that it starts.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(FLEETRUN_PROGRAMS_ARE_SANITIZED)
 constexpr double kSlowdown = 5;
 #else
 constexpr double kSlowdown = 1;
