@@ -158,7 +158,7 @@ TEST_CASE("a training that starts anew sets the best weights aside, also if its 
   CHECK(launch.folder.read("output/best.previous.safetensors") == first);
 }
 
-TEST_CASE("the best epoch of another branch is not that of a training whose first attempt failed early") {
+TEST_CASE("a training whose first attempt fails early does not report the best epoch of another training") {
   const Training launch;
   REQUIRE(train(launch, {"checkpoint.keep=100"}, 1).code == 0);
   const std::string first = launch.best();

@@ -20,7 +20,8 @@ std::vector<RankLog> find_logs(const std::string& folder);
 
 std::vector<int> kept_attempts(const std::string& folder);  // the numbers of its folders attempt-K, in order
 
-// The number of the attempt whose logs are in this folder, which is a log folder or its attempt-K/. `first`: the first attempt of this node.
+// The number of the attempt that wrote the logs in this folder: K for the folder attempt-K/, the newest attempt for the log folder itself.
+// `first`: the first attempt of this node.
 int attempt_in(const std::string& folder, int first);
 
 std::uint64_t inode_of(const std::string& path);  // 0: there is no such file

@@ -32,7 +32,7 @@ bool is_token(std::string_view given, const std::string& token) {
   return differences == 0;
 }
 
-// Nothing for what is no regular file: a link may lead anywhere.
+// Only a regular file is read, since a link may lead anywhere. None: there is no such file.
 std::optional<std::string> read_shown(const std::string& path) {
   std::error_code problem;
   const bool regular =

@@ -13,14 +13,15 @@ namespace fleetrun::runtime {
 
 // The checkpoint that a training goes on from.
 struct SavedPoint {
-  std::int64_t steps = 0;  // done, as the ranks that saved it count them; 0: there is no checkpoint
-  int epoch = 0;           // under way
-  double saved_at = 0;     // seconds since 1970
+  // The number of its last step, as the ranks counted that saved it. 0: there is no checkpoint.
+  std::int64_t steps = 0;
+  int epoch = 0;        // under way
+  double saved_at = 0;  // seconds since 1970
 };
 
 // The lines of a history without the rows at its end that follow the checkpoint, and without a line that was cut off. An evaluation after
-// the step of the checkpoint stays. "" for a text that is no history. Steps have another number with another number of ranks, so
-// only rows of the epoch of the checkpoint are compared by their step.
+// the step of the checkpoint stays. It returns "" if the text is not a history. The number of ranks changes
+// the numbers of the steps, so only rows of the epoch of the checkpoint are compared by their step.
 std::string history_until(const std::string& text, const SavedPoint& point);
 
 // Whether another training has written rows since the checkpoint was saved: they are of epochs before its own, or of steps before it in the
