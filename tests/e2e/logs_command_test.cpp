@@ -1,9 +1,7 @@
 // fleetrun logs, during a run and after it.
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "e2e/launcher.h"
-#include "support/leave_out.h"
 
 namespace fleetrun::logs_command_test {
 namespace {
