@@ -32,12 +32,17 @@ std::int64_t seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time).count();
 }
 
-// A request to one rank counts for all ranks.
-Requests agree_on(Requests requests, comm::Communicator& all_ranks) {
-  std::array<std::int32_t, 2> asked = {requests.save ? 1 : 0, requests.stop ? 1 : 0};
-  if (all_ranks.size() > 1)
-    all_ranks.all_reduce({asked.data(), asked.size(), DType::i32}, comm::ReduceOp::max);
-  return {asked[0] != 0, asked[1] != 0};
+struct News {
+  Requests requests;
+  std::int64_t written_steps = -1;  // as SaveResults::written_steps
+};
+
+// A request to one rank counts for all ranks. Every rank learns of a complete checkpoint, because each of them may become rank 0.
+News tell_all(const News& mine, comm::Communicator& all_ranks) {
+  std::array<std::int64_t, 3> told = {mine.requests.save ? 1 : 0, mine.requests.stop ? 1 : 0,
+                                      mine.written_steps};
+  if (all_ranks.size() > 1) all_ranks.all_reduce({told.data(), told.size(), DType::i64}, comm::ReduceOp::max);
+  return {.requests = {told[0] != 0, told[1] != 0}, .written_steps = told[2]};
 }
 
 }  // namespace
@@ -91,7 +96,9 @@ bool Checkpointing::after_step(const TrainingState& state, bool last) {
   Requests mine = take_requests();
   const std::int64_t now = monotonic_ns();
   mine.save = save_requests_.is_new(mine.save, now);
-  const Requests requests = agree_on(mine, *training_.world.communicator);
+  const auto [requests, written_steps] =
+      tell_all({mine, results_.written_steps}, *training_.world.communicator);
+  if (written_steps >= 0) training_.page.saved_steps = written_steps;
   if (requests.save) save_requests_.answered(mine.save, now);
   if (requests.stop && saves_ == Saves::at_stop) open_folder(training_.world.env.stop_dir, kKeepAll);
   if (requests.stop)
@@ -118,7 +125,6 @@ void Checkpointing::after_epoch(const TrainingState& state, bool last) {
 
 void Checkpointing::save(const TrainingState& state) {
   wait_for_writer_together();
-  if (results_.saved_steps > 0) training_.page.saved_steps = results_.saved_steps;
   begin_to_write(state);
 }
 
@@ -142,6 +148,7 @@ void Checkpointing::tell_results() {
     results_.failures = result.problem ? results_.failures + 1 : 0;
     results_.last_problem = result.problem ? std::optional(result.problem->message()) : std::nullopt;
     if (!result.problem) results_.last_path = result.path;
+    if (!result.problem) results_.written_steps = result.state.steps;
     if (!result.problem)
       training_.out << fmt::format("checkpoint: {} ({:.0f} ms)", printable(result.path), result.seconds * 1e3)
                     << std::endl;

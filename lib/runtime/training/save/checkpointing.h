@@ -21,7 +21,9 @@ constexpr auto kLongestSave = std::chrono::minutes(30);  // enough for our large
 struct SaveResults {
   std::int64_t saved_steps = -1;  // of the last snapshot; -1: none yet
   std::int64_t saved_place = 0;   // place_in_training of it, or of the checkpoint that this attempt loaded
-  int failures = 0;               // in a row
+  std::int64_t written_steps =
+      -1;            // of the last complete checkpoint of this attempt, on rank 0; -1: none yet
+  int failures = 0;  // in a row
   std::optional<std::string> last_problem;  // why the last save failed, if it did
   std::string last_path;  // of the last complete checkpoint of this attempt, on rank 0; "": none
 };
