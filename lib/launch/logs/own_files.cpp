@@ -39,42 +39,23 @@ std::string_view describe(FileFacts::Kind kind) {
   return "a device or a pipe";
 }
 
-// A name as the kernel takes it without following a link on the way.
-class Place {
- public:
-  Place(int folder, const std::string& name) : folder_(folder), base_(name) {
-    for (auto slash = base_.find('/'); slash != std::string::npos; slash = base_.find('/')) {
-      holder_ = open_folder(base_.substr(0, slash));
-      folder_ = holder_.get();  // -1, a bad descriptor, when it is not a folder
-      base_.erase(0, slash + 1);
-    }
-  }
+// -1 when there is no such folder. A link is none.
+UniqueFd open_folder(int parent, const std::string& name) {
+  return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
 
-  // What `name` is a folder of; -1 when it is none.
-  UniqueFd open_folder(const std::string& name) const {
-    return UniqueFd(::openat(folder_, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  }
-
-  int folder() const { return folder_; }
-  const char* base() const { return base_.c_str(); }
-
- private:
-  UniqueFd holder_;
-  int folder_;
-  std::string base_;
-};
-
-UniqueFd open_new(const Place& place, int flags, mode_t mode) {
-  return UniqueFd(::openat(place.folder(), place.base(),
+UniqueFd open_new(const PlaceInFolder& place, int flags, mode_t mode) {
+  return UniqueFd(::openat(place.folder, place.base.c_str(),
                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, mode));
 }
 
 // 0 or the errno. Not over a name that is taken meanwhile, where the file system can do that: NFS cannot.
-int rename_to_free_name(const Place& from, const Place& to) {
-  if (::renameat2(from.folder(), from.base(), to.folder(), to.base(), RENAME_NOREPLACE) == 0) return 0;
+int rename_to_free_name(const PlaceInFolder& from, const PlaceInFolder& to) {
+  const char *old_name = from.base.c_str(), *new_name = to.base.c_str();
+  if (::renameat2(from.folder, old_name, to.folder, new_name, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
-  if (facts_of(to.folder(), to.base())) return EEXIST;
-  return ::renameat(from.folder(), from.base(), to.folder(), to.base()) == 0 ? 0 : errno;
+  if (facts_of(to.folder, to.base)) return EEXIST;
+  return ::renameat(from.folder, old_name, to.folder, new_name) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -107,7 +88,7 @@ Error cannot_create(const std::string& path, int code) {
 OwnFiles::OwnFiles(int folder, std::string path) : folder_(folder), path_(std::move(path)) {
   for (int attempt = 0; !open_list_ && attempt < kMostAttempts; ++attempt) {
     new_list_ = fmt::format("{}.{}.{}.tmp", kListName, ::getpid(), attempt);
-    open_list_ = open_new(Place(folder_, new_list_), O_APPEND, kListMode);
+    open_list_ = open_new({folder_, new_list_}, O_APPEND, kListMode);
     if (!open_list_ && errno != EEXIST) throw cannot_create(path_of(kListName), errno);
   }
   const auto made = look(new_list_);
@@ -167,6 +148,19 @@ void OwnFiles::end(const std::vector<std::string>& ours) {
   replace(kListName, format_file_list(left));
 }
 
+PlaceInFolder OwnFiles::place_of(const std::string& name) const {
+  const auto slash = name.rfind('/');
+  if (slash == std::string::npos) return {folder_, name, nullptr};
+  const std::string holder = name.substr(0, slash);
+  if (!last_.fd || last_.name != holder) {
+    const PlaceInFolder place = place_of(holder);
+    UniqueFd fd = open_folder(place.folder, place.base);
+    if (!fd) return {-1, name.substr(slash + 1), nullptr};
+    last_ = {holder, std::make_shared<const UniqueFd>(std::move(fd))};
+  }
+  return {last_.fd->get(), name.substr(slash + 1), last_.fd};
+}
+
 void OwnFiles::add(FileRecord record) {
   by_inode_.emplace(record.inode, list_.files.size());
   by_name_.emplace(record.name, list_.files.size());
@@ -174,8 +168,8 @@ void OwnFiles::add(FileRecord record) {
 }
 
 std::optional<FileFacts> OwnFiles::look(const std::string& name) const {
-  const Place place(folder_, name);
-  return facts_of(place.folder(), place.base());
+  const PlaceInFolder place = place_of(name);
+  return facts_of(place.folder, place.base);
 }
 
 bool OwnFiles::owns(const std::string& name) const {
@@ -190,8 +184,9 @@ bool OwnFiles::owns(const std::string& name) const {
 bool OwnFiles::is_known(const std::string& name) const { return by_name_.contains(name); }
 
 std::string OwnFiles::read(const std::string& name, std::size_t limit) const {
-  const Place place(folder_, name);
-  const UniqueFd fd(::openat(place.folder(), place.base(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const PlaceInFolder place = place_of(name);
+  const UniqueFd fd(
+      ::openat(place.folder, place.base.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd) return "";
   try {
     return read_file(fd.get(), path_of(name), limit);
@@ -201,7 +196,7 @@ std::string OwnFiles::read(const std::string& name, std::size_t limit) const {
 }
 
 UniqueFd OwnFiles::create(const std::string& name, int flags, mode_t mode) {
-  UniqueFd fd = open_new(Place(folder_, name), flags, mode);
+  UniqueFd fd = open_new(place_of(name), flags, mode);
   const int problem = errno;
   if (const auto found = look(name); !fd && problem == EEXIST && found)
     throw in_the_way(path_of(name), *found, is_known(name));
@@ -227,14 +222,14 @@ void OwnFiles::replace(const std::string& name, std::string_view content) {
   std::string temporary = fmt::format("{}.{}.tmp", name, ::getpid());
   if (owns(temporary)) remove(temporary);
   const UniqueFd fd = create(temporary, 0, of_list ? kListMode : 0640);
-  const Place from(folder_, temporary), to(folder_, name);
+  const PlaceInFolder from = place_of(temporary), to = place_of(name);
   try {
     write_all(fd.get(), content, path_of(temporary));
     int problem = rename_to_free_name(from, to);
     const auto found = look(name);
     if (problem == EEXIST && found) {
       if (!of_list && !owns(name)) throw in_the_way(path_of(name), *found, is_known(name));
-      problem = ::renameat(from.folder(), from.base(), to.folder(), to.base()) == 0 ? 0 : errno;
+      problem = ::renameat(from.folder, from.base.c_str(), to.folder, to.base.c_str()) == 0 ? 0 : errno;
     }
     if (problem != 0) throw cannot_create(path_of(name), problem);
   } catch (const Error&) {
@@ -247,16 +242,20 @@ void OwnFiles::remove(const std::string& name) const {
   const auto found = look(name);
   if (!found) return;
   const bool folder = found->kind == FileFacts::Kind::folder;
-  const Place place(folder_, name);
-  if (::unlinkat(place.folder(), place.base(), folder ? AT_REMOVEDIR : 0) == 0 || errno == ENOENT) return;
+  if (folder) last_ = {};
+  const PlaceInFolder place = place_of(name);
+  if (::unlinkat(place.folder, place.base.c_str(), folder ? AT_REMOVEDIR : 0) == 0 || errno == ENOENT) return;
   if (folder) return;  // with what somebody else put there
   throw Error(ErrorKind::create, fmt::format("removing {}: {}", path_of(name), describe_errno(errno)),
               "--log_dir chooses another folder for the logs");
 }
 
 void OwnFiles::make_folder(const std::string& name) {
-  const Place place(folder_, name);
-  if (::mkdirat(place.folder(), place.base(), 0777) == 0) return adopt(name);
+  const PlaceInFolder place = place_of(name);
+  if (::mkdirat(place.folder, place.base.c_str(), 0777) == 0) {
+    last_ = {};  // somebody may have removed the folder of that name that was open
+    return adopt(name);
+  }
   const int problem = errno;
   const auto found = look(name);
   if (problem != EEXIST || !found) throw cannot_create(path_of(name), problem);
@@ -264,15 +263,15 @@ void OwnFiles::make_folder(const std::string& name) {
 }
 
 void OwnFiles::move(const std::string& name, const std::string& to) const {
-  const int problem = rename_to_free_name(Place(folder_, name), Place(folder_, to));
+  const int problem = rename_to_free_name(place_of(name), place_of(to));
   const auto found = look(to);
   if (problem == EEXIST && found) throw in_the_way(path_of(to), *found, is_known(to));
   if (problem != 0) throw cannot_create(path_of(to), problem);
 }
 
 std::vector<std::string> OwnFiles::names(const std::string& folder) const {
-  const Place place(folder_, folder);
-  return names_in(place.open_folder(place.base()).get());
+  const PlaceInFolder place = place_of(folder);
+  return names_in(open_folder(place.folder, place.base).get());
 }
 
 }  // namespace fleetrun::launch

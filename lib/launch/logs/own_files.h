@@ -1,6 +1,7 @@
 // The files of ours in a folder that others use, too. What is not ours is never written to, replaced or removed, and no link
 // is followed: what stands where we have to write is an error. Names are "workerlog.0" or "previous/attempt-0/workerlog.0".
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,13 @@ std::string name_of_user(uid_t user);  // "user alice"; "user 1234" when that on
 // "log/report.json is in the way: a link that no run of fleetrun left there".
 Error in_the_way(const std::string& path, const FileFacts& found, bool changed = false);
 Error cannot_create(const std::string& path, int code);
+
+// A name as system calls take it, for which no link is followed on the way.
+struct PlaceInFolder {
+  int folder = -1;  // -1, a bad descriptor: there is no such folder
+  std::string base;
+  std::shared_ptr<const UniqueFd> holder;  // keeps `folder` open; null: it is the log folder
+};
 
 class OwnFiles {
  public:
@@ -56,6 +64,7 @@ class OwnFiles {
   void add(FileRecord record);
   void write_list();
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
+  PlaceInFolder place_of(const std::string& name) const;
 
   const int folder_;
   const std::string path_;
@@ -65,6 +74,12 @@ class OwnFiles {
   uid_t owner_ = 0;
   std::unordered_multimap<std::uint64_t, std::size_t> by_inode_;  // places in the list
   std::unordered_multimap<std::string, std::size_t> by_name_;
+  // The folder that was opened last: a run moves many files in a row to previous/.
+  struct OpenFolder {
+    std::string name;
+    std::shared_ptr<const UniqueFd> fd;
+  };
+  mutable OpenFolder last_;
 };
 
 }  // namespace fleetrun::launch

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include <doctest/doctest.h>
 
@@ -48,6 +49,23 @@ TEST_CASE("a line of the list for which the disk has no room spoils no later lin
   REQUIRE(list);
   REQUIRE(list->files.size() == 1);
   CHECK(list->files[0].name == "workerlog.1");
+}
+
+TEST_CASE("a folder that somebody removes is made anew, and gets the next files") {
+  const TemporaryFolder folder;
+  const UniqueFd fd(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  OwnFiles files(fd.get(), folder.path());
+  files.begin("run", 1);
+  files.make_folder("attempt-0");
+  files.create("attempt-0/a");
+  std::filesystem::remove_all(folder / "attempt-0");
+  files.make_folder("attempt-0");
+  files.create("attempt-0/b");
+  CHECK(folder.has("attempt-0/b"));
+  files.remove("attempt-0/b");
+  files.remove("attempt-0");
+  CHECK_FALSE(files.look("attempt-0/b"));
+  CHECK_FALSE(folder.has("attempt-0"));
 }
 
 }  // namespace
