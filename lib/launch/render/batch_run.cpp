@@ -162,9 +162,22 @@ void check_own_flags(const RenderFlags& own) {
         fmt::format("--queue is \"{}\", wanted letters, digits and _ . , -", printable(own.queue)));
 }
 
-void check_hosts(const Target& target, const FoundFlags& found) {
-  if (target.name != "ssh" || found.has("--ips")) return;
-  throw bad_flag("a script for ssh needs --ips: the hosts on which it starts the run");
+bool says_where_to_meet(const LaunchOptions& options) {
+  return options.ips.origin != Origin::fallback || options.master.value || options.master_addr.value ||
+         options.rdzv_endpoint.value;
+}
+
+void check_hosts(const Target& target, const FoundFlags& found, const LaunchOptions& options) {
+  if (!target.placer.empty()) return;
+  const int nodes = options.nnodes.value.value_or(NodeRange()).most;
+  if (nodes > 1 && !says_where_to_meet(options) && target.name != "ssh")
+    throw bad_flag(fmt::format("a file for {} on {} nodes needs --master or --ips: where the nodes meet",
+                               target.name, nodes));
+  if (target.name != "ssh") return;
+  if (!found.has("--ips"))
+    throw bad_flag("a script for ssh needs --ips: the hosts on which it starts the run");
+  if (found.has("--node_rank"))
+    throw bad_flag("a script for ssh cannot contain --node_rank: it gives each host of --ips its number");
 }
 
 }  // namespace
@@ -181,8 +194,8 @@ BatchRun plan_batch_run(const Target& target, const RenderFlags& own, const Word
   const std::vector<Flag> table = launch_flags(scratch);
   const FoundFlags found = read_leading_flags(table, words);
   refuse_flags(target, found);
-  check_hosts(target, found);
   const LaunchOptions options = parse_launch_options(words, Environment()).options;
+  check_hosts(target, found, options);
   BatchRun run = {.own = own,
                   .made_by = {"fleetrun", "render", std::string(target.name)},
                   .name = name_of(options),

@@ -119,6 +119,15 @@ TEST_CASE("a script for ssh needs the hosts") {
   CHECK(refusal("ssh", {"train.py"}) == "a script for ssh needs --ips: the hosts on which it starts the run");
   CHECK(plan("ssh", {"--ips=a,b", "train.py"}).hosts == Words{"a", "b"});
   CHECK(plan("ssh", {"--ips=a,b", "train.py"}).nodes == 2);
+  CHECK(refusal("ssh", {"--ips=a,b", "--node_rank=1", "train.py"}) ==
+        "a script for ssh cannot contain --node_rank: it gives each host of --ips its number");
+}
+
+TEST_CASE("a unit for several hosts says where they meet") {
+  CHECK(refusal("systemd", {"--nnodes=2", "train.py"}) ==
+        "a file for systemd on 2 nodes needs --master or --ips: where the nodes meet");
+  for (const char* place : {"--master=a:1", "--ips=a,b", "--rdzv_endpoint=a:1", "--master_addr=a"})
+    CHECK(refusal("systemd", {"--nnodes=2", place, "train.py"}) == "accepted");
 }
 
 TEST_CASE("a flag that starts no run is refused") {

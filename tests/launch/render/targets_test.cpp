@@ -80,7 +80,8 @@ TEST_CASE("every target asks for MAX nodes of --nnodes=MIN:MAX, and fleetrun get
   for (const char* target : {"pbs", "lsf"}) CHECK(has(text_for(target), "--nnodes=\"2:${#hosts[@]}\" "));
   for (const char* target : {"k8s", "kubeflow", "jobset", "volcano"})
     CHECK(has(text_for(target), "- \"--nnodes=2:4\"\n"));
-  for (const char* target : {"systemd", "ssh"}) CHECK(has(text_for(target), "--nnodes=2:4"));
+  CHECK(has(text_for("ssh"), "--nnodes=2:4"));
+  CHECK(has(file_for("systemd", {"--nnodes=2:4", "--master=a:1", "t.py"}), "--nnodes=2:4"));
 }
 
 TEST_CASE("PBS gets one chunk per node and a walltime beyond --timeout") {
