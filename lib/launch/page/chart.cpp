@@ -42,8 +42,11 @@ struct Limits {
   }
 };
 
-bool is_finite(const std::pair<double, double>& point) {
-  return std::isfinite(point.first) && std::isfinite(point.second);
+// The difference of two larger numbers may be no number.
+bool can_be_drawn(double value) { return std::abs(value) < 1e300; }
+
+bool can_be_drawn(const std::pair<double, double>& point) {
+  return can_be_drawn(point.first) && can_be_drawn(point.second);
 }
 
 // The points of one pixel column that count, in the order of x.
@@ -63,7 +66,7 @@ class Plot {
   Plot(const Chart& chart, const PlotArea& area) : chart_(chart), area_(area) {
     for (const Series& series : chart.series)
       for (const auto& point : series.points) {
-        if (!is_finite(point)) continue;
+        if (!can_be_drawn(point)) continue;
         x_.take(point.first);
         y_.take(point.second);
       }
@@ -133,17 +136,18 @@ std::string color_rules(const std::array<std::string_view, kColors>& colors) {
 }  // namespace
 
 Points thin(const Points& points, double first_x, double last_x, std::size_t columns) {
-  Points finite;
-  finite.reserve(points.size());
-  std::copy_if(points.begin(), points.end(), std::back_inserter(finite), is_finite);
-  if (finite.size() <= 4 * columns || first_x >= last_x) return finite;
+  Points drawn;
+  drawn.reserve(points.size());
+  std::copy_if(points.begin(), points.end(), std::back_inserter(drawn),
+               [](const auto& point) { return can_be_drawn(point); });
+  if (drawn.size() <= 4 * columns || first_x >= last_x) return drawn;
   const double width = (last_x - first_x) / static_cast<double>(columns);
-  const auto column_of = [&](std::size_t i) { return std::floor((finite[i].first - first_x) / width); };
+  const auto column_of = [&](std::size_t i) { return std::floor((drawn[i].first - first_x) / width); };
   Points thinned;
-  for (std::size_t begin = 0; begin < finite.size();) {
+  for (std::size_t begin = 0; begin < drawn.size();) {
     std::size_t end = begin + 1;
-    while (end < finite.size() && column_of(end) == column_of(begin)) ++end;
-    add_column(finite, begin, end, thinned);
+    while (end < drawn.size() && column_of(end) == column_of(begin)) ++end;
+    add_column(drawn, begin, end, thinned);
     begin = end;
   }
   return thinned;
