@@ -1,5 +1,6 @@
 // W1 to W6, W12 to W15: how ranks fail or hang, and what the run says about the cause.
 #include "e2e/faults/faults.h"
+#include "e2e/peers.h"
 
 namespace fleetrun::worker_fault_test {
 namespace {
@@ -140,13 +141,16 @@ TEST_CASE("W6: a silent and idle program is found, its stacks are written, and i
 }
 
 TEST_CASE("W6: the Python stack of a silent rank is written where py-spy is installed") {
-  const Words look = {"/bin/sh", "-c", "command -v python3 && command -v py-spy"};
-  if (run_child(look).code != 0) LEAVE_OUT("python3 or py-spy is not installed: pip install py-spy");
   const Launch launch;
+  ChildOptions options = launch.options();
+  options.environment["PATH"] = std::getenv("PATH") + (":" + torch_folder());
+  const Words look = {"/bin/sh", "-c", "command -v python3 && command -v py-spy"};
+  if (run_child(look, options).code != 0)
+    LEAVE_OUT("python3 or py-spy is not installed; scripts/test --peers installs both");
   launch.folder.write(
       "train.py", "import time\n\ndef waits_for_nothing():\n    time.sleep(100)\n\nwaits_for_nothing()\n");
-  const ChildResult result =
-      launch.run_words({"--nproc_per_node=2", "--hang_timeout=1", "--grace=0.1", "train.py"});
+  const ChildResult result = run_child(
+      {FLEETRUN_BINARY, "--nproc_per_node=2", "--hang_timeout=1", "--grace=0.1", "train.py"}, options);
   CHECK(result.code == 75);
   CHECK(contains(result.err, "fleetrun: their stacks: log/stacks.0, log/stacks.1\n"));
   CHECK(contains(launch.folder.read("log/stacks.1"), "waits_for_nothing (train.py:4)"));
