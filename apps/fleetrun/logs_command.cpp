@@ -67,9 +67,16 @@ bool can_ask(const LogQuery& query, const Placed& places) {
   return places.node_rank == 0 && launch::is_in_use(query.folder);
 }
 
+// `last`: the last rank with a log in the folder.
 // Throws Error when the user named ranks that the run does not have, or that cannot be shown here.
-void require_shown(const LogQuery& query, const std::optional<Placed>& places) {
-  if (!places || !query.ranks) return;
+void require_shown(const LogQuery& query, const std::optional<Placed>& places, int last) {
+  if (!query.ranks) return;
+  for (const auto& range : query.ranks->ranges)
+    if (!places && range.second > last)
+      throw Error(ErrorKind::missing,
+                  fmt::format("{}/ has no log of rank {}; the last log is that of rank {}", query.folder,
+                              range.second, last));
+  if (!places) return;
   const launch::RankRange own = launch::ranks_of_node(*places, places->node_rank);
   for (const int rank : query.ranks->below(launch::world_of(*places), "--rank"))
     if (!query.ranks->all && !own.contains(rank) && !can_ask(query, *places))
@@ -90,7 +97,7 @@ class LogViewer {
                 [this](const Placed& places, int attempt) { return choose_remote(places, attempt); },
                 {.show = [this](const std::string& text) { out_.write(text); },
                  .say = [](const std::string& line) { log_line("fleetrun", line); }}) {
-    require_shown(query, places_);
+    require_shown(query, places_, logs_.back().log.rank);
     if (remote_.empty() && count_wanted(places_) == 0)
       throw Error(ErrorKind::missing,
                   fmt::format("{}/ has no log of the ranks of --rank={}", query.folder, query.ranks->text));

@@ -214,7 +214,7 @@ const std::vector<Subcommand>& subcommands() {
                  {.names = {"--since"},
                   .argument = "TIME",
                   .help =
-                      "Show only what the ranks wrote since TIME, and up to 5 s before: 30s, 10m, 2h or 1d (ago), or 14:30[:00] (today)"},
+                      "Show only what the ranks wrote since TIME, and up to 5 s before: 30s, 10m, 2h or 1d (ago), or 14:30[:00] (the last one)"},
                  {.names = {"--grep"}, .argument = "REGEX", .help = "Show only lines that match"},
                  {.names = {"--log_prefix"},
                   .argument = "TEMPLATE",

@@ -72,9 +72,11 @@ TEST_CASE("logs -f has every attempt of a run that restarts faster than it looks
 TEST_CASE("logs of ranks that have none is not an empty success") {
   const Launch launch;
   CHECK(launch.run({}, {"print", "x"}).code == 0);
-  const ChildResult result = launch.run_words({"logs", "--rank=99"});
-  CHECK(result.code == 66);
-  CHECK(result.err == "fleetrun: error: log/ has no log of the ranks of --rank=99\n");
+  for (const char* ranks : {"--rank=99", "--rank=0,99", "--rank=0-99"}) {
+    const ChildResult result = launch.run_words({"logs", ranks});
+    CHECK(result.code == 66);
+    CHECK(result.err == "fleetrun: error: log/ has no log of rank 99; the last log is that of rank 0\n");
+  }
 }
 
 TEST_CASE("a pipe in the place of the file that tells when ranks wrote does not keep logs waiting") {

@@ -39,6 +39,7 @@ std::optional<seconds> as_duration(const std::string& text) {
   return count * *unit;
 }
 
+// The last one before now.
 std::optional<WallClock::time_point> as_time_of_day(const std::string& text, WallClock::time_point now) {
   const std::time_t present = WallClock::to_time_t(now);
   std::tm local{};
@@ -47,7 +48,10 @@ std::optional<WallClock::time_point> as_time_of_day(const std::string& text, Wal
   const char* end = ::strptime(text.c_str(), "%H:%M", &local);
   if (end != nullptr && *end == ':') end = ::strptime(end, ":%S", &local);
   if (end == nullptr || *end != '\0') return std::nullopt;
-  return WallClock::from_time_t(std::mktime(&local));
+  std::tm day_before = local;
+  --day_before.tm_mday;
+  const auto today = WallClock::from_time_t(std::mktime(&local));
+  return today <= now ? today : WallClock::from_time_t(std::mktime(&day_before));
 }
 
 // The logs have only what the ranks wrote, and their names.
@@ -70,9 +74,10 @@ WallClock::time_point parse_since(const std::string& source, const std::string& 
                                   WallClock::time_point now) {
   if (const auto ago = as_duration(text)) return now - *ago;
   if (const auto time = as_time_of_day(text, now)) return *time;
-  throw Error(ErrorKind::usage,
-              fmt::format("{} is \"{}\", must be a time ago like 30s, 10m, 2h, 1d, or today's like 14:30",
-                          source, text));
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{} is \"{}\", must be a time ago like 30s, 10m, 2h, 1d, or a time of day like 14:30",
+                  source, text));
 }
 
 LogQuery parse_log_query(const FoundFlags& found, const std::string& folder, WallClock::time_point now) {
