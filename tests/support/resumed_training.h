@@ -1,6 +1,7 @@
 // A training that goes on from a checkpoint in memory.
 #pragma once
 #include <optional>
+#include <string>
 
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/snapshot.h"
@@ -25,24 +26,25 @@ inline Snapshot snapshot_after(TrainedRank& rank, int steps) {
                        rank.communicator);
 }
 
-// As resume_training does. `checkpoint` is rank 0's, null on the others.
-inline void resume_from(const Checkpoint* checkpoint, std::int64_t steps, TrainedRank& rank) {
+// As resume_training does. `checkpoint` is rank 0's, null on the others. Returns what share_rank_states() has to say.
+inline std::string resume_from(const Checkpoint* checkpoint, std::int64_t steps, TrainedRank& rank) {
   const Program& program = rank.trainer.whole_program();
   Storage& storage = rank.trainer.storage();
   if (checkpoint != nullptr) load_checkpoint(*checkpoint, program, storage);
   rank.trainer.share_parameters();
   share_owned(checkpoint, program, storage, rank.communicator);
   const int merged = share_merged_gradients(checkpoint, program, storage, rank.communicator);
-  share_rank_states(checkpoint, program, storage, rank.communicator);
+  const std::string note = share_rank_states(checkpoint, program, storage, rank.communicator);
   equalise_velocities(program, steps, storage, rank.communicator);
   rank.trainer.start_at(steps, merged);
+  return note;
 }
 
 // `snapshot` is rank 0's.
-inline void resume_from(const Snapshot& snapshot, TrainedRank& rank) {
+inline std::string resume_from(const Snapshot& snapshot, TrainedRank& rank) {
   std::optional<Checkpoint> checkpoint;
   if (rank.communicator.rank() == 0) checkpoint = as_checkpoint(snapshot);
-  resume_from(checkpoint ? &*checkpoint : nullptr, snapshot.state.steps, rank);
+  return resume_from(checkpoint ? &*checkpoint : nullptr, snapshot.state.steps, rank);
 }
 
 }  // namespace fleetrun::runtime::test

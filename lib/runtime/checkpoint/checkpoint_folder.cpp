@@ -173,9 +173,20 @@ void make_room(std::map<long, std::string>& checkpoints, int keep) {
   checkpoints.insert(std::move(newest));
 }
 
+// For whoever names the folder above a checkpoint. What else there is comes out when it is read.
+void require_no_collection(const std::string& path) {
+  std::error_code none;
+  if (!fs::is_directory(path, none) || fs::exists(path + "/" + kManifestName, none)) return;
+  const std::map<long, std::string> checkpoints = checkpoints_in(path);
+  if (checkpoints.empty()) return;
+  throw Error(ErrorKind::missing, fmt::format("{} is a folder of checkpoints, wanted one of them", path),
+              "the newest is " + checkpoints.rbegin()->second);
+}
+
 }  // namespace
 
 Checkpoint read_checkpoint(const std::string& path) {
+  require_no_collection(path);
   constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
   constexpr std::size_t kMostManifestBytes = std::size_t{1} << 20;
   const std::string manifest_path = path + "/" + kManifestName;

@@ -35,7 +35,7 @@ struct Checkpoint {
   std::map<std::string, Safetensors> files;
 };
 
-// Throws Error(data) that says which file is missing, of another size or changed; Error(missing|permission|os|io|config),
+// Throws Error(missing) for a folder of checkpoints, with the path of the newest; Error(data) that says which file is missing, of another size or changed; Error(missing|permission|os|io|config),
 // Error(protocol) for a newer version.
 Checkpoint read_checkpoint(const std::string& path);
 

@@ -165,11 +165,13 @@ std::string share_rank_states(const Checkpoint* checkpoint, const Program& progr
                               comm::Communicator& all_ranks) {
   const std::vector<ValueId> own = own_tensors_of(program);
   const Safetensors* const file = rank_states_file(checkpoint);
-  if (own.empty())
-    return file == nullptr ? "" : "the ranks go on with the mean of what each had saved for itself";
+  // The file of another strategy has other tensors.
+  const std::string mean_only =
+      file == nullptr ? "" : "the ranks go on with the mean of what each had saved for itself";
+  if (own.empty()) return mean_only;
   std::int64_t saved = ranks_in(file, program.value(own.front()));
   all_ranks.broadcast({&saved, 1, DType::i64}, 0);
-  if (saved == 0) return "";
+  if (saved == 0) return mean_only;
   const bool from_mean = saved != all_ranks.size();
   for (const ValueId id : states_of_averaging(program)) {
     const Value& value = program.value(id);

@@ -191,6 +191,21 @@ TEST_CASE("a file that is missing, cut, empty or changed in one bit is named") {
   problem(ErrorKind::missing, path + "/manifest.json");
 }
 
+TEST_CASE("who names the folder of checkpoints learns the path of the newest") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home.path(), kKeepAll);
+  folder.write(snapshot(3));
+  const std::string newest = folder.write(snapshot(4));
+  try {
+    read_checkpoint(home.path());
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::missing);
+    CHECK(error.message() == home.path() + " is a folder of checkpoints, wanted one of them");
+    CHECK(error.hint() == "the newest is " + newest);
+  }
+}
+
 TEST_CASE("a checkpoint that was set aside is not found again, and its number is not in the way") {
   const TemporaryFolder home;
   CheckpointFolder folder(home.path(), kKeepAll);

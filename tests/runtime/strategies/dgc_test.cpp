@@ -250,10 +250,15 @@ TEST_CASE(
   });
   job::JobSpec plain = job;
   plain.strategy.dgc = false;
-  test::run_trainers(plain, 2, [&](test::TrainedRank& rank) {
-    test::resume_from(saved, rank);
-    test::train_steps(rank, kBatch, 8, 9, kRate);
-  });
+  job::JobSpec local = plain;
+  local.strategy.localsgd = true;
+  for (const job::JobSpec& other : {plain, local})
+    test::run_trainers(other, 2, [&](test::TrainedRank& rank) {
+      const std::string note = test::resume_from(saved, rank);
+      const bool tells = rank.communicator.rank() == 0;
+      CHECK(note == (tells ? "the ranks go on with the mean of what each had saved for itself" : ""));
+      test::train_steps(rank, kBatch, 8, 9, kRate);
+    });
 }
 
 TEST_CASE("ranks that go back to a step before the ramp-up go on with equal velocities") {
