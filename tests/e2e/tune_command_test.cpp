@@ -25,7 +25,7 @@ struct TunedLaunch : Launch {
 
 TEST_CASE("tune finds settings for two ranks, keeps them, and a second start times no step") {
   const TunedLaunch launch;
-  const Words words = {"tune", "--budget=3s", "--nproc_per_node=2", "--json", "job.json"};
+  const Words words = {"tune", "--budget=30s", "--nproc_per_node=2", "--json", "job.json"};
   const ChildResult first = launch.run(words);
   REQUIRE_MESSAGE(first.code == 0, first.err);
   const auto found = nlohmann::json::parse(first.out);
