@@ -29,6 +29,7 @@ void run_predict(const std::vector<std::string>& arguments) {
   const runtime::PredictOutput output = {.answers = print_answer, .problem = [](const std::string& problem) {
                                            std::cerr << fmt::format("fleetrun: {}\n", printable(problem));
                                          }};
+  if (!model.note.empty()) output.problem(model.note);
   runtime::predict_images(model, paths, runtime::is_single_image(words), request, output);
 }
 

@@ -243,12 +243,35 @@ TEST_CASE("a warning about a sample goes to stderr, and the tables to stdout") {
     "data": {"train": {"format": "image_folder", "path": "train", "image_size": 4}, "batch_size": 2},
     "optimizer": {"name": "momentum", "learning_rate": 0.05}, "train": {"max_steps": 1}, "output": {"dir": "out"}})");
   REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
-  launch.folder.write("train/b/2.png", "no picture");
-  const ChildResult result = launch.run_words({"eval", "--nproc_per_node=1", "--device=cpu",
-                                               "out/model.safetensors", "train", "data.bad_sample=skip"});
-  REQUIRE_MESSAGE(result.code == 0, result.err);
-  CHECK_MESSAGE(result.out.starts_with("model: "), result.out);
-  CHECK_MESSAGE(contains(result.err, "warning: a sample is skipped: "), result.err);
+  for (const char* name : {"train/b/2.png", "train/b/3.png"}) launch.folder.write(name, "no picture");
+  for (const char* ranks : {"--nproc_per_node=1", "--nproc_per_node=2"}) {
+    const ChildResult result = launch.run_words(
+        {"eval", ranks, "--device=cpu", "out/model.safetensors", "train", "data.bad_sample=skip"});
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    CHECK_MESSAGE(result.out.starts_with("model: "), result.out);
+    CHECK_MESSAGE(contains(result.out, "/train, 2 images of 2 classes, 2 samples skipped\n"), result.out);
+    for (const char* name : {"2.png", "3.png"})
+      CHECK_MESSAGE(contains(result.err, std::string("/train/b/") + name), result.err);
+  }
+}
+
+TEST_CASE("a model without names of classes takes the labels of folders by their order, and says so") {
+  const Launch launch;
+  for (const char* name : {"set", "set/a", "set/b", "less", "less/b"})
+    std::filesystem::create_directory(launch.folder / name);
+  for (const char* name : {"set/a/1.png", "set/b/1.png", "less/b/1.png"})
+    launch.folder.write(name, runtime::make_png({}, 4, 4, std::string(48, name[4])));
+  launch.folder.write("list.txt", "set/a/1.png 0\nset/b/1.png 1\n");
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "image_list", "list": "list.txt", "root": ".", "image_size": 4}, "batch_size": 2},
+    "optimizer": {"name": "momentum", "learning_rate": 0.05}, "train": {"max_steps": 1}, "output": {"dir": "out"}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
+  const auto eval = [&](const char* folder) {
+    return launch.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "out/model.safetensors", folder});
+  };
+  CHECK_MESSAGE(contains(eval("set").err, "data.test takes label 0 for a and so on"), eval("set").err);
+  CHECK(eval("less").code == 65);
+  CHECK_MESSAGE(contains(eval("less").err, "data.test has 1 class"), eval("less").err);
 }
 
 TEST_CASE("eval warns of pixels that the job scales otherwise than the training of the model") {

@@ -148,6 +148,14 @@ TEST_CASE("a file that does not say which model it holds is used with the job of
   CHECK(with_job.out == trained.predict({"out", "new/1.png"}).out);
 }
 
+TEST_CASE("a job does not change what a model file says about itself") {
+  const Trained trained;
+  const ChildResult result = trained.predict({"--job=job.json", "out", "new/1.png"});
+  CHECK(result.code == 0);
+  CHECK(result.out == trained.predict({"out", "new/1.png"}).out);
+  CHECK(contains(result.err, "--job has no effect: out/model.safetensors says itself which model it holds"));
+}
+
 TEST_CASE("a file with the names of PaddlePaddle is used like any other") {
   const Trained trained;
   const ChildResult exported =

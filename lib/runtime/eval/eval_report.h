@@ -40,6 +40,7 @@ using Confusion = std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t>;
 struct EvalSubject {
   std::string model, data;
   std::vector<std::string> classes;  // their names, by label
+  std::int64_t skipped = 0;          // samples that could not be read (data.bad_sample)
 };
 
 struct EvalReport {

@@ -87,6 +87,7 @@ JsonValue as_json(const EvalReport& report) {
                                       {"weighted_mean", mean_as_json(report.weighted_mean)},
                                       {"classes", classes_as_json(report)},
                                       {"worst", worst_as_json(report)}});
+  if (report.subject.skipped > 0) json.add("skipped_samples", report.subject.skipped);
   if (report.subject.classes.size() <= kMostClassesOfMatrix)
     json.add("confusion_matrix", matrix_as_json(report));
   return json;

@@ -34,10 +34,12 @@ std::string heading(const EvalReport& report) {
   const Score& score = report.score;
   const std::size_t classes = report.subject.classes.size();
   const std::string top5 = score.acc5 ? fmt::format(", among the best five {:.4f}", *score.acc5) : "";
-  return fmt::format("model: {}\ndata: {}, {} of {}\n\naccuracy {:.4f}{}, loss {:.5f}\n",
+  const std::string skipped =
+      report.subject.skipped > 0 ? fmt::format(", {} skipped", plural(report.subject.skipped, "sample")) : "";
+  return fmt::format("model: {}\ndata: {}, {} of {}{}\n\naccuracy {:.4f}{}, loss {:.5f}\n",
                      printable(report.subject.model), printable(report.subject.data),
-                     plural(score.samples, "image"), plural(classes, "class", "es"), score.acc1, top5,
-                     score.loss);
+                     plural(score.samples, "image"), plural(classes, "class", "es"), skipped, score.acc1,
+                     top5, score.loss);
 }
 
 std::string quality_row(const std::string& name, std::size_t width, const Quality& quality,

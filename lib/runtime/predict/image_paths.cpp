@@ -60,8 +60,10 @@ std::vector<std::string> image_paths(const std::vector<std::string>& words, std:
   std::vector<std::string> paths;
   for (const std::string& word : words) {
     if (word == kLines) {
-      for (std::string line; std::getline(lines, line);)
+      for (std::string line; std::getline(lines, line);) {
+        if (line.ends_with('\r')) line.pop_back();  // of a list that was written on Windows
         if (!line.empty()) paths.push_back(line);
+      }
     } else if (is_folder(word)) {
       const std::vector<std::string> found = images_below(word);
       paths.insert(paths.end(), found.begin(), found.end());

@@ -24,6 +24,8 @@ std::string file_of(const std::string& name) {
   return file.string();
 }
 
+bool is_named(const Metadata& metadata) { return metadata.contains("model.name"); }
+
 }  // namespace
 
 ModelFile open_model(const std::string& name, const std::optional<job::JobSpec>& job) {
@@ -32,8 +34,11 @@ ModelFile open_model(const std::string& name, const std::optional<job::JobSpec>&
   // Files of ours and of torchvision stay as they are.
   if (names_of(file) != WeightNames::torchvision)
     file = with_names(std::move(file), WeightNames::torchvision);
-  ModelCard card = job ? model_card_of(*job) : read_model_card(file.metadata, path);
-  return {.path = path, .card = std::move(card), .weights = std::move(file)};
+  const bool has_card = is_named(file.metadata);
+  ModelCard card = job && !has_card ? model_card_of(*job) : read_model_card(file.metadata, path);
+  const std::string note =
+      job && has_card ? fmt::format("--job has no effect: {} says itself which model it holds", path) : "";
+  return {.path = path, .card = std::move(card), .weights = std::move(file), .note = note};
 }
 
 }  // namespace fleetrun::runtime

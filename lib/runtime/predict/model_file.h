@@ -13,10 +13,11 @@ struct ModelFile {
   std::string path;
   ModelCard card;
   Safetensors weights;
+  std::string note;  // for the user; "": none
 };
 
-// `name`: a safetensors file, or a folder with a model.safetensors, as a checkpoint and output.dir are. The card is that of the file; with
-// `job` that of the job. Throws Error(missing|permission|io|data), and for a file without a card the error of read_model_card().
+// `name`: a safetensors file, or a folder with a model.safetensors, as a checkpoint and output.dir are. The card is that of the file or,
+// for a file without one, that of `job`. Throws Error(missing|permission|io|data), and for a file without a card the error of read_model_card().
 // The tensors get torchvision's names, whatever names the file has.
 ModelFile open_model(const std::string& name, const std::optional<job::JobSpec>& job);
 

@@ -68,8 +68,10 @@ void predict_images(const ModelFile& model, const std::vector<std::string>& path
   check_weights(model);
   const AnswerWriter writer(request.format, model.card.class_names);
   const int top = request.top > 0 ? request.top : single ? kTopOfSingle : 1;
-  const int batch = request.batch_size > 0 ? request.batch_size : single ? 1 : kUsualBatch;
-  const Batches batches = {static_cast<int>(std::ssize(paths)), batch};
+  const int images = static_cast<int>(std::ssize(paths));
+  const int wanted_batch = request.batch_size > 0 ? request.batch_size : single ? 1 : kUsualBatch;
+  const int batch = std::clamp(wanted_batch, 1, std::max(1, images));
+  const Batches batches = {images, batch};
   const int wanted = request.ranks > 0 ? request.ranks : usable_cores();
   const int ranks = std::clamp(wanted, 1, std::max(1, batches.count()));
   Report report(output);

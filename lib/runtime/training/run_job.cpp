@@ -24,6 +24,7 @@
 #include "runtime/training/save/output_folder.h"
 #include "runtime/training/setup/check_length.h"
 #include "runtime/training/setup/check_memory.h"
+#include "runtime/training/setup/check_metrics.h"
 #include "runtime/training/setup/class_weights.h"
 #include "runtime/training/setup/model_facts.h"
 #include "runtime/training/train.h"
@@ -158,6 +159,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   const DataSets data(job.data, job.train.seed);
   agree_on_data(world, data);
   const ModelFacts facts = resolve_model_facts(job.model, *data.train);
+  check_metrics(job, facts.classes);
   ModelCard card = make_model_card(job, facts, data.train->class_names());
   card.split = data.split;
   if (device->streams() == nullptr) check_memory(job, facts, world.env, read_host_memory());

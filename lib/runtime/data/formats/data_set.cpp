@@ -6,6 +6,7 @@
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
+#include "base/text/printable.h"
 #include "job/spec/data_set_facts.h"
 #include "runtime/data/formats/formats.h"
 
@@ -73,6 +74,21 @@ void check_same_kind(const DataSet& train, const DataSet& test) {
       ErrorKind::data,
       fmt::format("class {} of data.train is {}, of data.test {}; the names must agree", ours - known.begin(),
                   ours == known.end() ? "missing" : *ours, theirs == found.end() ? "missing" : *theirs));
+}
+
+std::string note_unnamed_classes(const DataSet& test, const std::vector<std::string>& known, int classes) {
+  const std::vector<std::string>& names = test.class_names();
+  if (!known.empty() || names.empty()) return "";
+  if (test.classes() < classes)
+    throw Error(ErrorKind::data,
+                fmt::format("data.test has {}, the model {} without names: the labels that belong to "
+                            "the names are not known",
+                            plural(test.classes(), "class", "es"), classes),
+                "an image_list gives each image its label");
+  return fmt::format(
+      "warning: the classes of the model have no names: data.test takes label 0 for {} and so on, in the "
+      "order of the names",
+      printable(names.front()));
 }
 
 }  // namespace fleetrun::runtime

@@ -93,4 +93,8 @@ std::unique_ptr<DataSet> open_test_set(const job::DataSetSpec& spec,
 // A model trained on one must fit the other: throws Error(data) when shape, classes or their names differ.
 void check_same_kind(const DataSet& train, const DataSet& test);
 
+// The labels of class names follow from their order, if the model does not know the names (`known` is empty). Returns the warning that says
+// so; "": it is not so. `classes`: those of the model. Throws Error(data) when a class may be missing, which would shift the labels.
+std::string note_unnamed_classes(const DataSet& test, const std::vector<std::string>& known, int classes);
+
 }  // namespace fleetrun::runtime

@@ -87,12 +87,17 @@ std::vector<std::string> check_split(const job::JobSpec& job, const std::optiona
           : keys + " evaluates it on the samples that its training has set aside");
 }
 
-// Warnings if the model sees other numbers than in its training.
-std::vector<std::string> check_pixels(const job::JobSpec& job, const std::optional<ModelCard>& card,
-                                      const ModelFacts& facts) {
-  if (!card) return {};
-  return differences_of_pixels(*card, make_model_card(job, facts, {}),
-                               job.data.test ? "data.test" : "data.train", "when the model was trained");
+// Warnings if the model sees other numbers than in its training, or perhaps other labels.
+std::vector<std::string> check_samples(const job::JobSpec& job, const std::optional<ModelCard>& card,
+                                       const DataSets& data, const ModelFacts& facts) {
+  std::vector<std::string> lines;
+  if (card)
+    lines = differences_of_pixels(*card, make_model_card(job, facts, {}),
+                                  job.data.test ? "data.test" : "data.train", "when the model was trained");
+  const std::vector<std::string>& known = card ? card->class_names : data.train->class_names();
+  if (const std::string note = note_unnamed_classes(*data.test, known, facts.classes); !note.empty())
+    lines.push_back(note);
+  return lines;
 }
 
 void print_of_first(const std::vector<std::string>& lines, const RankEnv& env, std::ostream& out) {
@@ -129,28 +134,29 @@ std::vector<std::int32_t> samples_of_rank(const DataSet& set, const LoaderOption
                     {});
 }
 
-void print_skipped(Loader& loader, std::ostream& out) {
-  for (const std::string& why : loader.take_skipped())
-    out << "warning: a sample is skipped: " << printable(why) << std::endl;
-}
+// Of one rank.
+struct Predicted {
+  Predictions predictions;
+  std::vector<std::string> skipped;  // why; a line for each sample that has no prediction
+};
 
-// Of this rank.
-Predictions predict_all(const DataSet& set, const LoaderOptions& options, Evaluator& evaluator,
-                        ProgressPage& page, std::ostream& out) {
+Predicted predict_all(const DataSet& set, const LoaderOptions& options, Evaluator& evaluator,
+                      ProgressPage& page) {
   Loader loader(set, options);
   const std::vector<std::int32_t> samples = samples_of_rank(set, options);
   const auto size = static_cast<std::size_t>(loader.batch());
-  Predictions predictions;
-  predictions.reserve(samples.size());
+  Predicted mine;
+  mine.predictions.reserve(samples.size());
   page.steps = static_cast<std::uint64_t>(loader.batches_per_epoch());
   loader.start_epoch(0);
   for (std::size_t first = 0; const Batch* batch = loader.next([&] { page.beat(); }); first += size) {
-    evaluator.evaluate({batch->images, batch->labels}, std::span(samples).subspan(first, size), predictions);
-    print_skipped(loader, out);
+    evaluator.evaluate({batch->images, batch->labels}, std::span(samples).subspan(first, size),
+                       mine.predictions);
+    for (const std::string& why : loader.take_skipped()) mine.skipped.push_back(printable(why));
     page.step = page.step + 1;
     page.beat();
   }
-  return predictions;
+  return mine;
 }
 
 void require_numbers(const Predictions& predictions, const DataSet& set) {
@@ -176,6 +182,18 @@ Predictions gather(const Predictions& mine, comm::Communicator& communicator) {
   return all;
 }
 
+// Prints those of all ranks on rank 0, and returns their number there.
+std::int64_t tell_skipped(const std::vector<std::string>& mine, comm::World& world, std::ostream& out) {
+  std::string lines;
+  for (const std::string& why : mine) lines += "warning: a sample is skipped: " + why + "\n";
+  std::int64_t count = 0;
+  for (const std::string& theirs : gather_texts(lines, *world.communicator)) {
+    out << theirs << std::flush;
+    count += std::count(theirs.begin(), theirs.end(), '\n');
+  }
+  return count;
+}
+
 EvalSubject subject_of(const job::JobSpec& job, const std::optional<ModelCard>& card, const DataSets& data,
                        const ModelFacts& facts) {
   EvalSubject subject = {.model = job.model.pretrained.value_or(""),
@@ -190,7 +208,7 @@ EvalSubject subject_of(const job::JobSpec& job, const std::optional<ModelCard>& 
 std::vector<std::string> names_of(const Predictions& predictions, const DataSet& set) {
   std::vector<std::string> names;
   names.reserve(predictions.size());
-  for (const Prediction& one : predictions) names.push_back(set.describe(one.sample));
+  for (const Prediction& one : predictions) names.push_back(set.source_of(one.sample));
   return names;
 }
 
@@ -206,14 +224,15 @@ EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   agree_on_data(world, data);
   print_of_first(check_split(job, card, data.split), world.env, out);
   const ModelFacts facts = facts_of_model(job, card, data);
-  print_of_first(check_pixels(job, card, facts), world.env, out);
+  print_of_first(check_samples(job, card, data, facts), world.env, out);
   const Algorithms algorithms = card && world.env.device == "cpu" ? card->algorithms : Algorithms();
   Evaluator evaluator(job, facts, algorithms, *device, *world.communicator,
                       job.train.threads.value_or(world.env.threads));
   agree_on_program(world, *device, evaluator.program_text());
 
   page.phase = Phase::evaluating;
-  const Predictions mine = predict_all(*data.test, evaluation_loader(job, world.env), evaluator, page, out);
+  const auto [mine, skipped] = predict_all(*data.test, evaluation_loader(job, world.env), evaluator, page);
+  const std::int64_t all_skipped = tell_skipped(skipped, world, out);
   require_numbers(mine, *data.test);
   const Score score = evaluator.finish();
   require_samples(score, data.test->size());
@@ -221,7 +240,9 @@ EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   page.phase = Phase::finished;
   if (world.env.rank != 0) return {};
   std::vector<std::string> names = names_of(all, *data.test);
-  return make_report(subject_of(job, card, data, facts), score, std::move(all), std::move(names));
+  EvalSubject subject = subject_of(job, card, data, facts);
+  subject.skipped = all_skipped;
+  return make_report(std::move(subject), score, std::move(all), std::move(names));
 }
 
 }  // namespace fleetrun::runtime

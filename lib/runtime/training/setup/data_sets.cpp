@@ -75,6 +75,9 @@ DataSets::DataSets(const job::DataSpec& spec, std::int64_t seed) : train(open_da
   test = open_test_set(*spec.test, train->class_names());
   note_ignored("data.test", *test, notes);
   check_same_kind(*train, *test);
+  if (const std::string note = note_unnamed_classes(*test, train->class_names(), train->classes());
+      !note.empty())
+    notes.push_back(note);
 }
 
 DataSets::DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes)

@@ -42,5 +42,17 @@ TEST_CASE("training and test set must be of one kind") {
   });
 }
 
+TEST_CASE(
+    "names of classes give labels by their order only where the model has no names, and all are there") {
+  const FixedSet folder({3, 8, 8}, 2, {"cat", "dog"});
+  CHECK(note_unnamed_classes(folder, {"cat", "dog"}, 2).empty());
+  CHECK(note_unnamed_classes(FixedSet({3, 8, 8}, 1, {}), {}, 2).empty());
+  CHECK(note_unnamed_classes(folder, {}, 2) ==
+        "warning: the classes of the model have no names: data.test takes label 0 for cat and so on, in the "
+        "order of the names");
+  check_error(ErrorKind::data, "data.test has 2 classes, the model 3 without names",
+              [&] { note_unnamed_classes(folder, {}, 3); });
+}
+
 }  // namespace
 }  // namespace fleetrun::runtime::data_set_test
