@@ -46,7 +46,7 @@ void check_min_delta(const EarlyStoppingSpec& stopping, Draft& draft) {
 void note_long_patience(const EarlyStoppingSpec& stopping, Draft& draft) {
   const TrainSpec& train = draft.spec.train;
   if (!train.epochs || train.eval_every == 0) return;
-  const int evaluations = (*train.epochs + train.eval_every - 1) / train.eval_every;
+  const int evaluations = *train.epochs == 0 ? 0 : (*train.epochs - 1) / train.eval_every + 1;
   if (evaluations > stopping.patience + 1) return;
   draft.notes.push_back(
       fmt::format("train.early_stopping has no effect: patience is {}, and the training has only {}",

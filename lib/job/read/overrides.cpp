@@ -73,10 +73,12 @@ void note_replaced_object(const JsonValue& root, const std::string& path, const 
   if (key == nullptr || key->rules.shorthand.empty() || old == nullptr || !is_number) return;
   const std::string& member = key->rules.shorthand;
   const bool has_more = old->members.size() > (old->find(member) == nullptr ? 0U : 1U);
-  if (!has_more || old->position.line == 0) return;
+  if (!has_more) return;
+  const bool of_file = old->position.line > 0;
   draft.notes.push_back(
       fmt::format("{0} of the command line replaces all of {0} of {1}; {0}.{2}={3} changes only {2}", path,
-                  describe_place(draft.file, old->position), member, describe_found(value)));
+                  of_file ? describe_place(draft.file, old->position) : "the words before it", member,
+                  describe_found(value)));
 }
 
 // "strategy=FILE" is "strategy_file=FILE", and "strategy=null" takes away a file that was named like that.

@@ -75,6 +75,12 @@ TEST_CASE("a plain number that replaces a whole schedule is noted") {
   CHECK(parse(job, {"optimizer.learning_rate.base=0.05"}).notes.empty());
   const std::string plain = good_job("\"optimizer\": {\"learning_rate\": {\"base\": 0.1}}");
   CHECK(parse(plain, {"optimizer.learning_rate=0.05"}).notes.empty());
+  const std::string twice = "optimizer.learning_rate";
+  CHECK(parse(good_job(), {twice + ".name=cosine", twice + ".warmup_steps=4", twice + "=0.2"}).notes ==
+        std::vector<std::string>{
+            "optimizer.learning_rate of the command line replaces all of optimizer.learning_rate "
+            "of the words before it; optimizer.learning_rate.base=0.2 changes only base"});
+  CHECK(parse(plain, {twice + "=0.3", twice + "=0.2"}).notes.empty());
 }
 
 TEST_CASE("max_steps on the command line takes the place of epochs in the file, and the other way round") {
