@@ -21,8 +21,9 @@ std::optional<std::string> missing() {
 // Runs its words as the host $node, with nothing of our environment but a few variables, in /.
 constexpr const char* kAsHost = R"sh(
 as_host() {
-  node=$1; shift
-  cd /; exec env -i PATH="$PATH" HOME="$HOME" "PBS_NODEFILE=$PBS_NODEFILE" PBS_JOBID=7.server PBS_TASKNUM=9 \
+  node=$1; shift; own=
+  [ ! -e "$JOB_OUTPUT.own_devices" ] || own="CUDA_VISIBLE_DEVICES=of_$node"
+  cd /; exec env -i $own PATH="$PATH" HOME="$HOME" "PBS_NODEFILE=$PBS_NODEFILE" PBS_JOBID=7.server PBS_TASKNUM=9 \
     unshare -u sh -c 'hostname "$0"; exec "$@"' "$node" "$@"
 }
 )sh";
@@ -164,6 +165,40 @@ TEST_CASE("fleetrun doctor examines the other nodes when one cannot be started, 
       contains(end.err, "doctor: node 2 (n3): blaunch exited with code 5: blaunch: n3 does not answer"),
       end.err);
   CHECK_MESSAGE(contains(end.out, "n2"), end.out, end.err);
+}
+
+TEST_CASE("fleetrun doctor ends with 75 when no other node can be started") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  for (const char* node : {"n2", "n3"}) job.folder().write(std::string("output.without_") + node, "");
+  CHECK(job.examine_lsf({"--device=cpu", "--join_timeout=2"}).code == 75);
+}
+
+TEST_CASE(
+    "a node keeps the devices that its batch system gave it, and has those of the first one otherwise") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Words tell = {"sh", "-c", "echo \"rank $RANK on $CUDA_VISIBLE_DEVICES\""};
+  for (const bool own : {false, true}) {
+    const Job job;
+    if (own) job.folder().write("output.own_devices", "");
+    const ChildResult end =
+        job.start({"--device=cpu", "--console=all"}, tell,
+                  {{"LSB_MCPU_HOSTS", "n1 2 n2 2"}, {"LSB_JOBID", "7"}, {"CUDA_VISIBLE_DEVICES", "of_n1"}})
+            ->wait();
+    CHECK_MESSAGE(end.code == 0, end.err);
+    CHECK_MESSAGE(contains(end.out, "rank 0 on of_n1"), end.out);
+    CHECK_MESSAGE(contains(end.out, own ? "rank 1 on of_n2" : "rank 1 on of_n1"), end.out);
+  }
+}
+
+TEST_CASE("a list of hosts and the address of the first node may both be on the command line") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  const ChildResult end =
+      job.start({"--hosts=n1:1,n2:1,n3:1", "--start_by=blaunch", "--master_addr=n1", "--console=all"},
+                kTellPlace, {})
+          ->wait();
+  check_places(end, job);
 }
 
 TEST_CASE("the file with the key for pbsdsh is private and gone when all nodes have joined") {

@@ -123,7 +123,9 @@ StartBy starter_of(const LaunchOptions& options, const Allocation& allocation,
 }
 
 void apply(LaunchOptions& options, const Allocation& allocation) {
-  if (allocation.nodes.empty() || names_meeting(options)) {
+  // from_host_list() has filled --ips on the first node.
+  const bool is_listed = allocation.scheduler == Scheduler::host_list;
+  if (allocation.nodes.empty() || (names_meeting(options) && !is_listed)) {
     const int most = allocation.node_count;
     fill(options.nnodes, NodeRange{allocation.least_nodes.value_or(most), most}, allocation.found_in);
   } else {

@@ -104,8 +104,9 @@ void Agent::enter() const {
   ::setenv("PWD", order_.folder.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before the first thread
   for (const std::string& line : order_.environment) {
     const std::size_t end = line.find('=');
+    const std::string name = line.substr(0, end);
     // NOLINTNEXTLINE(concurrency-mt-unsafe): before the first thread
-    ::setenv(line.substr(0, end).c_str(), line.substr(end + 1).c_str(), 1);
+    ::setenv(name.c_str(), line.substr(end + 1).c_str(), chooses_devices(name) ? 0 : 1);
   }
 }
 

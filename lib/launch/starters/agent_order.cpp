@@ -206,6 +206,13 @@ std::vector<std::string> forwarded_variables(const Environment& environment) {
   return lines;
 }
 
+bool chooses_devices(const std::string& name) {
+  static const std::set<std::string> kNames = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
+                                               "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES",
+                                               "ROCR_VISIBLE_DEVICES"};
+  return kNames.contains(name);
+}
+
 std::optional<int> find_agent_node(const AgentOrder& order, const Environment& environment,
                                    const std::string& host) {
   if (order.node) return order.node;

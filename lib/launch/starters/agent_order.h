@@ -29,6 +29,9 @@ AgentOrder parse_agent_order(std::string_view line);  // Throws Error(protocol).
 // The variables of `environment` that mean the same on another host, as lines.
 std::vector<std::string> forwarded_variables(const Environment& environment);
 
+// A variable that chooses devices. If the batch system of a node has set it there, it stays.
+bool chooses_devices(const std::string& name);
+
 // The node that an agent is: what the order says, or the variable of its starter, or the name of its host. None: no node has that name.
 std::optional<int> find_agent_node(const AgentOrder& order, const Environment& environment,
                                    const std::string& host);
