@@ -9,7 +9,7 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr auto kDriverAnswer = std::chrono::milliseconds(2000);
+constexpr auto kDriverAnswer = std::chrono::seconds(5);  // one that has to wake up takes two
 constexpr double kGiB = 1 << 30;
 
 std::string describe_gpu(const GpuFact& gpu) {
@@ -19,25 +19,22 @@ std::string describe_gpu(const GpuFact& gpu) {
 
 }  // namespace
 
-void read_device_facts(NodeFacts& facts) {
+void read_device_facts(const ClusterSpec& cluster, NodeFacts& facts) {
   const NetworkFacts network = probe_network();
   facts.infiniband_ports = network.infiniband_ports;
   facts.infiniband_active = network.infiniband_active;
   const int files = probe_host().gpus;
-  if (files == 0) return;
+  if (files == 0 || cluster.device != DeviceKind::cuda) return;
   const auto gpus = probe_gpus(kNvmlLibrary, kDriverAnswer);
   if (!gpus) {
     facts.gpu_problems.push_back(fmt::format("{} GPUs, and the driver does not answer within {:g} s", files,
                                              in_seconds(kDriverAnswer)));
     return;
   }
-  std::vector<std::string> places;
-  for (const GpuFact& gpu : *gpus) {
-    places.push_back(std::to_string(places.size()));
-    facts.gpus.push_back(describe_gpu(gpu));
-  }
-  facts.gpu_problems = lint_gpus(*gpus, places);
-  for (std::string& problem : lint_gpu_health(*gpus)) facts.gpu_problems.push_back(std::move(problem));
+  for (const GpuFact& gpu : *gpus) facts.gpus.push_back(describe_gpu(gpu));
+  facts.gpu_problems = lint_gpus(*gpus, cluster.visible_gpus);
+  for (std::string& problem : lint_gpu_health(*gpus, cluster.visible_gpus))
+    facts.gpu_problems.push_back(std::move(problem));
 }
 
 }  // namespace fleetrun::launch

@@ -164,7 +164,7 @@ NodeFacts read_own_facts(const ExaminedRun& run, const ClusterSpec& cluster, con
   facts.memory_free = memory.free;
   facts.memory_total = memory.total;
   read_limits(facts);
-  read_device_facts(facts);
+  read_device_facts(cluster, facts);
   return facts;
 }
 

@@ -93,6 +93,17 @@ std::size_t place_of(const std::vector<GpuFact>& gpus, const std::string& id) {
   return gpus.size();
 }
 
+// Of those that exist, each once.
+std::vector<std::size_t> places_of(const std::vector<GpuFact>& gpus, const std::vector<std::string>& ids) {
+  std::vector<std::size_t> places;
+  for (const std::string& id : ids) {
+    const std::size_t place = place_of(gpus, id);
+    if (place < gpus.size() && std::find(places.begin(), places.end(), place) == places.end())
+      places.push_back(place);
+  }
+  return places;
+}
+
 std::string describe_process(pid_t pid) {
   std::string command = read_kernel_file(fmt::format("/proc/{}/comm", pid));
   while (command.ends_with('\n')) command.pop_back();
@@ -129,22 +140,17 @@ std::optional<std::vector<GpuFact>> probe_gpus(const std::string& library, Clock
 std::vector<std::string> lint_gpus(const std::vector<GpuFact>& gpus,
                                    const std::vector<std::string>& visible) {
   std::vector<std::string> found;
-  std::vector<std::size_t> told;
-  for (const std::string& id : visible) {
-    const std::size_t place = place_of(gpus, id);
-    if (place == gpus.size()) {
+  for (const std::string& id : visible)
+    if (place_of(gpus, id) == gpus.size())
       found.push_back(fmt::format("the driver has no GPU {}; it has {}", id, gpus.size()));
-      continue;
-    }
-    if (std::find(told.begin(), told.end(), place) != told.end()) continue;
-    told.push_back(place);
+  for (const std::size_t place : places_of(gpus, visible))
     if (gpus[place].memory_used > kIdleBytes || !gpus[place].holders.empty())
       found.push_back(describe_use(place, gpus[place]));
-  }
   return found;
 }
 
-std::vector<std::string> lint_gpu_health(const std::vector<GpuFact>& gpus) {
+std::vector<std::string> lint_gpu_health(const std::vector<GpuFact>& gpus,
+                                         const std::vector<std::string>& visible) {
   // nvmlClocksThrottleReason... of nvml.h; idle clocks and the limit of the user are no faults.
   static const std::vector<std::pair<std::uint64_t, const char*>> reasons = {
       {0x08, "hardware slowdown"},
@@ -152,9 +158,9 @@ std::vector<std::string> lint_gpu_health(const std::vector<GpuFact>& gpus) {
       {0x40, "heat, seen by the hardware"},
       {0x80, "power brake"}};
   std::vector<std::string> found;
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
-    const GpuFact& gpu = gpus[i];
-    const std::string name = fmt::format("GPU {} ({}, {})", i, gpu.name, gpu.uuid);
+  for (const std::size_t place : places_of(gpus, visible)) {
+    const GpuFact& gpu = gpus[place];
+    const std::string name = fmt::format("GPU {} ({}, {})", place, gpu.name, gpu.uuid);
     if (gpu.ecc_errors > 0)
       found.push_back(fmt::format("{} has had {} since the driver was loaded", name,
                                   plural(gpu.ecc_errors, "uncorrected memory error")));
