@@ -155,6 +155,16 @@ TEST_CASE("flags of mpirun count workers, give them variables and name this host
   CHECK(crowded.code == 2);
   CHECK(crowded.err == "fleetrun: error: -H gives 2 slots, -n asks for 3 workers\n");
   CHECK(contains(launch.run({"-H", "node7.invalid"}, {}).err, "-H names node7.invalid"));
+  const Words two_hosts = {"-H", "127.0.0.1,127.0.0.2", "--node_rank=0", "--dry_run"};
+  const auto dry_run = [&](const char* flag) {
+    Words flags = two_hosts;
+    flags.insert(flags.end(), {flag, "2"});
+    return launch.run(flags, {"env"}).out;
+  };
+  CHECK(contains(dry_run("-np"), " WORLD_SIZE=2 "));  // a host has one slot, as in mpirun
+  CHECK(contains(dry_run("--nproc_per_node"), " WORLD_SIZE=4 "));
+  const Words slots = {"-H", "127.0.0.1:2,127.0.0.2:3", "--node_rank=0", "--env=4:A=1", "--dry_run"};
+  CHECK(contains(launch.run(slots, {"env"}).out, " WORLD_SIZE=5 "));
 }
 
 TEST_CASE("as many workers as cores, and no GPU where there is none") {

@@ -95,10 +95,11 @@ std::optional<int> count_slots(const LaunchOptions& options, const HostFacts& ho
   return slots;
 }
 
-// mpirun and horovodrun count the workers of all hosts: "-np 8 -H a:4,b:4".
+// mpirun and horovodrun count the workers of all hosts: "-np 8 -H a:4,b:4". For -np a host without slots has one, as there.
 bool counts_all_slots(const LaunchOptions& options, int workers) {
+  const int usual = options.nproc_per_node.source == "--np" ? 1 : 0;
   int all = 0;
-  for (const HostSlots& one : options.hosts.value->hosts) all += one.slots.value_or(0);
+  for (const HostSlots& one : options.hosts.value->hosts) all += one.slots.value_or(usual);
   return options.hosts.value->hosts.size() > 1 && workers == all;
 }
 
@@ -107,10 +108,10 @@ std::optional<int> resolve_slots(const LaunchOptions& options, const HostFacts& 
   const std::optional<int> slots = count_slots(options, host, members);
   const auto& workers = options.nproc_per_node.value;
   const bool counted = workers && options.nproc_per_node.origin != Origin::fallback;
-  if (slots && counted && workers->of == WorkerCount::Of::number &&
-      counts_all_slots(options, workers->number))
-    return slots;
-  if (slots && counted && workers->of == WorkerCount::Of::number && workers->number > *slots)
+  const bool is_number = counted && workers->of == WorkerCount::Of::number;
+  if (options.hosts.value && is_number && counts_all_slots(options, workers->number))
+    return slots.value_or(1);
+  if (slots && is_number && workers->number > *slots)
     throw usage(fmt::format("{} gives {} slots, {} asks for {} workers", options.hosts.source, *slots,
                             options.nproc_per_node.source, workers->number));
   return counted ? std::nullopt : slots;
@@ -181,13 +182,26 @@ void place_on_cpu(ClusterSpec& cluster, const LaunchOptions& options, const Host
   cluster.device_ids = deal_out(slots, workers.value_or(slots), written);
 }
 
-// The others are taken for like this one.
-void place_among_nodes(ClusterSpec& cluster, const Membership& members, const HostFacts& host) {
+// Of another node. Until it joins it is taken for one like this, unless the list of hosts gives its slots.
+std::vector<std::vector<int>> ids_of_node(std::size_t node, const LaunchOptions& options,
+                                          const HostFacts& host, const Membership& members,
+                                          const ClusterSpec& cluster) {
+  const auto& list = options.hosts.value;
+  const bool has_slots = list && list->hosts.size() == static_cast<std::size_t>(members.nodes) &&
+                         resolve_slots(options, host, members);
+  if (!has_slots || static_cast<int>(node) == cluster.node_rank) return cluster.device_ids;
+  std::vector<std::vector<int>> ids;
+  for (int slot = 0; slot < list->hosts[node].slots.value_or(1); ++slot) ids.push_back({slot});
+  return ids;
+}
+
+void place_among_nodes(ClusterSpec& cluster, const Membership& members, const HostFacts& host,
+                       const LaunchOptions& options) {
   cluster.host = members.host;
   cluster.node_rank = members.node_rank.value_or(0);
-  for (int node = 0; node < members.nodes; ++node)
-    cluster.nodes.push_back(
-        {members.names.empty() ? "" : members.names[static_cast<std::size_t>(node)], cluster.device_ids});
+  for (std::size_t node = 0; node < static_cast<std::size_t>(members.nodes); ++node)
+    cluster.nodes.push_back({members.names.empty() ? "" : members.names[node],
+                             ids_of_node(node, options, host, members, cluster)});
   cluster.ipv6 = is_ipv6(members.meeting.host);
   cluster.interface = interface_of(host, members.address);
 }
@@ -276,7 +290,7 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
     place_on_cpu(cluster, options, host, members);
   cluster.start_port = options.start_port.value;
   if (members)
-    place_among_nodes(cluster, *members, host);
+    place_among_nodes(cluster, *members, host, options);
   else
     cluster.master = resolve_master(options, host);
   check_master_port(options, cluster);
