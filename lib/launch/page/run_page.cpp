@@ -19,7 +19,7 @@ namespace {
 constexpr double kWidth = 420, kHeight = 190;  // of a chart; also about its pixels on a phone
 constexpr PlotArea kPlot = {.left = 46, .top = 8, .width = 366, .height = 156};
 constexpr double kKibOfMib = 1024;
-// Of what a step of a job consists. The rest of a rank's time belongs to no step.
+// Of what a step of a job consists, and an evaluation. The rest of a rank's time belongs to no step.
 constexpr std::array kPartsOfStep = {TimeUse::data, TimeUse::compute, TimeUse::communication};
 
 std::size_t index_of(TimeUse use) { return static_cast<std::size_t>(use); }
@@ -175,7 +175,9 @@ std::string ranks(const PageFacts& facts) {
   }
   text += "<th>log</th></tr>\n";
   for (const PageRank& rank : facts.ranks) text += row(rank, slowest);
-  return section(slowest > 0 ? "Ranks <small>milliseconds of a step, and the most memory</small>" : "Ranks",
+  return section(slowest > 0
+                     ? "Ranks <small>milliseconds per step, with evaluations, and the most memory</small>"
+                     : "Ranks",
                  text + "</table></div>");
 }
 

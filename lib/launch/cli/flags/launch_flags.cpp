@@ -148,6 +148,7 @@ std::vector<Flag> address_flags(LaunchOptions& options) {
   };
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<Flag> log_flags(LaunchOptions& options) {
   return {
       value(options.console, parse_ranks,
@@ -221,6 +222,7 @@ std::vector<Flag> log_flags(LaunchOptions& options) {
   };
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<Flag> supervision_flags(LaunchOptions& options) {
   return {
       value(options.grace, parse_seconds,
