@@ -191,6 +191,16 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("the file of metrics that all nodes share is that of the first one, with the ranks of all nodes") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  const ChildResult end = job.run_lsf({"--device=cpu", "--metrics_file=m.prom"}, {"sh", "-c", "sleep 0.3"});
+  CHECK_MESSAGE(end.code == 0, end.err);
+  for (const char* rank : {"{rank=\"0\"", "{rank=\"2\""})
+    CHECK_MESSAGE(contains(job.folder().read("work/m.prom"), std::string("fleetrun_worker_up") + rank),
+                  job.folder().read("work/m.prom"));
+}
+
 TEST_CASE("a list of hosts and the address of the first node may both be on the command line") {
   if (const auto why = missing()) LEAVE_OUT(*why);
   const Job job;

@@ -108,8 +108,13 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& lo
   answer_requests();
 }
 
+bool RunLoop::was_started_by_first_node() const {
+  return world_.nodes != nullptr && plan_.options.given_key && !world_.nodes->is_first();
+}
+
 MetricsSource RunLoop::metrics_source() const {
-  return {state_, report_, [this] { return others_.ranks(); }};
+  return {state_, report_, [this] { return others_.ranks(); },
+          [this] { return !was_started_by_first_node(); }};
 }
 
 void RunLoop::connect_to_nodes(NodeSession& nodes) {
@@ -119,7 +124,7 @@ void RunLoop::connect_to_nodes(NodeSession& nodes) {
     return own.answer(request, sender);
   });
   shared_.emplace(SharedRun::Sources{nodes, events_, supervisor_, state_, support_, plan_.program.argv,
-                                     plan_.options.given_key && !nodes.is_first()});
+                                     was_started_by_first_node()});
   shared_control_.emplace(loop_, nodes, run_control());
   look_at_others();
 }

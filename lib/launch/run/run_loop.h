@@ -66,6 +66,7 @@ class RunLoop {
   void become_first();
   void look_at_others();  // if somebody wants to see their figures
   RankSpan own_span() const;
+  bool was_started_by_first_node() const;
   void begin_attempt(int number);
   void end_attempt(Clock::duration delay);
   void end();

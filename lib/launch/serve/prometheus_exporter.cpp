@@ -35,7 +35,7 @@ void read_page(const ProgressPage& page, RankMetrics& rank) {
 }  // namespace
 
 RunMetrics measure_run(const MetricsSource& source) {
-  const auto& [state, report, others] = source;
+  const auto& [state, report, others, owns_file] = source;
   RunMetrics run = {.run_id = report.run_id,
                     .job_id = report.job_id,
                     .host = report.host,
@@ -99,6 +99,7 @@ void PrometheusExporter::write_again_later() {
 
 // A run does not fail because its metrics cannot be written.
 void PrometheusExporter::write(const RunMetrics& run) {
+  if (source_.owns_file && !source_.owns_file()) return;
   try {
     require_ours(file_, {.text = kMetricsStart}, "");
     replace_file(file_, prometheus_text(run), Readers::all);  // node_exporter is another user

@@ -20,6 +20,8 @@ struct MetricsSource {
   const ExitReport& report;
   std::function<std::vector<RankMetrics>()> others =
       {};  // the ranks of the other nodes; none: only ours count
+  // Whether the file of --metrics_file is ours: nodes that share the command and the folder have one file, that of the first node. None: it is.
+  std::function<bool()> owns_file = {};
 };
 
 class PrometheusExporter {

@@ -26,5 +26,27 @@ TEST_CASE("nothing is written to the file of metrics after its last state") {
   CHECK(loop.context().stopped());  // the loop waits for nothing more
 }
 
+TEST_CASE(
+    "a node that shares the file of metrics with the first one does not write it, until it is the first") {
+  const TemporaryFolder folder;
+  LaunchOptions options;
+  options.metrics_file.value = folder / "metrics.prom";
+  const ExitReport report;
+  const std::vector<WorkerRecord> workers;
+  const std::vector<ProgressPagePtr> pages;
+  const std::vector<pid_t> survivors;
+  bool owns = false;
+  EventLoop loop;
+  PrometheusExporter exporter(loop, options,
+                              {.state = {report.verdict, workers, pages, survivors},
+                               .report = report,
+                               .owns_file = [&] { return owns; }},
+                              [](std::string_view) {});
+  CHECK_FALSE(folder.has("metrics.prom"));
+  owns = true;
+  exporter.finish(0);
+  CHECK(folder.has("metrics.prom"));
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::prometheus_exporter_test
