@@ -183,7 +183,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   if (with_bias)
     on_host::expect_reachable(how.bias, static_cast<std::size_t>(sizes.m) * made.element_bytes(),
                               "a product's bias");
-  on_host::give(stream, [=] {
+  on_host::give_kernel(stream, &on_host::Counts::cublas, [=] {
     for (std::int64_t column = 0; column < sizes.n; ++column)
       for (std::int64_t row = 0; row < sizes.m; ++row) {
         double sum = with_bias ? static_cast<double>(element(how.bias, made.type, row)) : 0;

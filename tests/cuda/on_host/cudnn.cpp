@@ -97,7 +97,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudn
   expect_norm(*x, *y, *channels);
   x->expect(in, "batch norm"), y->expect(out, "batch norm");
   for (const void* each : {scale, bias, mean, variance}) channels->expect(each, "batch norm");
-  on_host::give(handle->stream, [=, image = *x] {
+  on_host::give_kernel(handle->stream, &on_host::Counts::cudnn, [=, image = *x] {
     for (std::int64_t c = 0; c < image.sizes[1]; ++c) {
       const auto of = [c](const void* values) {
         return static_cast<double>(static_cast<const float*>(values)[c]);
@@ -125,7 +125,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
   const std::array<const void*, 4> of_channels = {scale, bias, saved_mean, saved_inverse};
   for (const void* each : of_channels) channels->expect(each, "batch norm");
   if (in == out) on_host::refuse("batch norm in the place of its input");
-  on_host::give(handle->stream, [=, image = *x] {
+  on_host::give_kernel(handle->stream, &on_host::Counts::cudnn, [=, image = *x] {
     const auto value = [in](std::int64_t i) { return static_cast<double>(static_cast<const float*>(in)[i]); };
     for (std::int64_t c = 0; c < image.sizes[1]; ++c) {
       double sum = 0, squares = 0;
@@ -162,7 +162,7 @@ cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle, cudnnBatchNo
   const std::array<const void*, 5> of_channels = {scale, dscale, dbias, saved_mean, saved_inverse};
   for (const void* each : of_channels) channels->expect(each, "batch norm");
   if (in == to || from == to) on_host::refuse("batch norm in the place of its input");
-  on_host::give(handle->stream, [=, image = *x] {
+  on_host::give_kernel(handle->stream, &on_host::Counts::cudnn, [=, image = *x] {
     const auto value = [](const void* of, std::int64_t i) {
       return static_cast<double>(static_cast<const float*>(of)[i]);
     };

@@ -313,7 +313,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (ids != std::array<std::int64_t, 3>{'x', 'w', 'y'}) on_host::refuse("tensors that nobody described");
   const auto data = node(pack).all<void*, 3>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   convolution.x.expect(data[0]), convolution.w.expect(data[1]), convolution.y.expect(data[2]);
-  on_host::give(handle->stream, [=] { convolution.run(data[0], data[1], data[2]); });
+  on_host::give_kernel(handle->stream, &on_host::Counts::cudnn,
+                       [=] { convolution.run(data[0], data[1], data[2]); });
   return CUDNN_STATUS_SUCCESS;
 }
 

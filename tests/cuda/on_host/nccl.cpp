@@ -110,7 +110,7 @@ ncclResult_t collective(ncclComm_t given, const Brought& brought, cudaStream_t s
   if (brought.bytes > kMostBytes) on_host::refuse("a collective of so many bytes");
   on_host::expect_reachable(brought.from, brought.bytes, "a collective");
   const std::uint64_t number = comm->collectives++;
-  on_host::give_until_done(stream, [comm, brought, take, number, arrived = false]() mutable {
+  const auto work = [comm, brought, take, number, arrived = false]() mutable {
     if (comm->given_up) return true;
     const std::uint64_t before = 1 + 2 * number;  // arrivals of each rank
     if (!arrived) {
@@ -123,7 +123,8 @@ ncclResult_t collective(ncclComm_t given, const Brought& brought, cudaStream_t s
     take(*comm);
     ++comm->head().arrivals;
     return true;
-  });
+  };
+  on_host::give_until_done(stream, &on_host::Counts::nccl, work);
   return ncclSuccess;
 }
 

@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -49,8 +50,8 @@ struct CUevent_st {
 
 namespace {
 
-constexpr std::size_t kMemory = std::size_t{96} << 20U;  // bytes of this device
-constexpr std::size_t kGuard = 64;                       // bytes after each piece
+constexpr std::size_t kUsualMemory = 96;  // MiB of this device
+constexpr std::size_t kGuard = 64;        // bytes after each piece
 constexpr unsigned char kUntouched = 0xA5;
 
 struct Piece {
@@ -89,15 +90,63 @@ cudaError_t& last_error() {
 
 cudaError_t fail(cudaError_t error) { return last_error() = error; }
 
+std::string setting(const char* name) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
 // As an engine of cuDNN may do that cannot be recorded.
-bool refuses_graphs() {
-  const char* const text = std::getenv("FLEETRUN_ON_HOST_REFUSE_GRAPHS");
-  return text != nullptr && std::string(text) == "1";
+bool refuses_graphs() { return setting("FLEETRUN_ON_HOST_REFUSE_GRAPHS") == "1"; }
+
+// Bytes of this device.
+std::size_t memory() {
+  const std::string text = setting("FLEETRUN_ON_HOST_MEBIBYTES");
+  std::size_t mebibytes = kUsualMemory;
+  std::from_chars(text.data(), text.data() + text.size(), mebibytes);
+  return mebibytes << 20U;
+}
+
+std::size_t free_memory() { return memory() - std::min(memory(), cuda().taken); }
+
+// A thread waits from the first question that finds work left until the same question finds none. What it asks about others meanwhile
+// belongs to that wait.
+cudaError_t answer(const void* of, bool done) {
+  static thread_local const void* waits_for = nullptr;
+  if (done && waits_for == of) waits_for = nullptr;
+  if (done) return cudaSuccess;
+  if (waits_for == nullptr) {
+    waits_for = of;
+    ++on_host::counts().waits;
+  }
+  return cudaErrorNotReady;
+}
+
+on_host::Kind kind_of(cudaMemcpyKind kind) {
+  return kind == cudaMemcpyHostToDevice   ? &on_host::Counts::uploads
+         : kind == cudaMemcpyDeviceToHost ? &on_host::Counts::downloads
+                                          : &on_host::Counts::moves;
+}
+
+// Whether it was recorded.
+bool push(CUstream_st& stream, std::function<bool()> work) {
+  if (stream.recorded) {
+    stream.recorded->work.push_back(std::move(work));
+    return true;
+  }
+  stream.work.push_back(std::move(work));
+  ++stream.given;
+  return false;
+}
+
+void wait_for(CUstream_st& stream) {
+  if (stream.done < stream.given) ++on_host::counts().waits;
+  stream.go_on_until(stream.given);
 }
 
 cudaError_t make_piece(void** data, std::size_t bytes, bool of_device) {
   const std::lock_guard lock(cuda().mutex);
-  if (of_device && bytes > kMemory - cuda().taken) return fail(cudaErrorMemoryAllocation);
+  if (of_device && bytes > free_memory()) return fail(cudaErrorMemoryAllocation);
+  ++on_host::counts().allocations;
   constexpr std::size_t kAlignment = 256;
   const std::size_t whole = (bytes + kGuard + kAlignment - 1) / kAlignment * kAlignment;
   auto* const made = static_cast<std::byte*>(std::aligned_alloc(kAlignment, whole));
@@ -145,15 +194,13 @@ void expect_reachable(const void* data, std::size_t bytes, const char* who) {
         fmt::format("{} is given {} bytes that reach beyond a piece of {}", who, bytes, found->second.bytes));
 }
 
-void give_until_done(cudaStream_t stream, std::function<bool()> work) {
+bool computes() { return ::setting("FLEETRUN_ON_HOST_COMPUTE") != "0"; }
+
+void give_until_done(cudaStream_t stream, Kind kind, std::function<bool()> work) {
   const std::lock_guard lock(machine());
   if (stream == nullptr) refuse("work is given to the default stream");
-  if (stream->recorded) {
-    stream->recorded->work.push_back(std::move(work));
-    return;
-  }
-  stream->work.push_back(std::move(work));
-  ++stream->given;
+  const bool recorded = ::push(*stream, std::move(work));
+  ++(counts().*(recorded ? &Counts::recorded : kind));
 }
 
 }  // namespace fleetrun::cuda::on_host
@@ -178,8 +225,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   const std::lock_guard lock(cuda().mutex);
-  *free = kMemory - cuda().taken;
-  *total = kMemory;
+  *free = free_memory();
+  *total = memory();
   return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** data, std::size_t bytes) { return make_piece(data, bytes, true); }
@@ -218,9 +265,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);
   if (stream->recorded) on_host::refuse("the host waits for a stream while it records the stream");
-  if (stream->done == stream->given) return cudaSuccess;
-  stream->go_on();
-  return cudaErrorNotReady;
+  const bool done = stream->done == stream->given;
+  if (!done) stream->go_on();
+  return answer(stream, done);
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   const std::lock_guard lock(cuda().mutex);
@@ -249,12 +296,14 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
-  for (const std::function<bool()>& work : graph->work) on_host::give_until_done(stream, work);
+  const std::lock_guard lock(cuda().mutex);
+  ++on_host::counts().graph_launches;
+  for (const std::function<bool()>& work : graph->work) push(*stream, work);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);
-  stream->go_on_until(stream->given);
+  wait_for(*stream);
   return cudaSuccess;
 }
 
@@ -282,7 +331,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(cuda().mutex);
   if (!event->stream) return cudaSuccess;
-  on_host::give_until_done(stream, [mark = *event] {
+  push(*stream, [mark = *event] {
     if (mark.stream->done < mark.number) mark.stream->go_on();
     return mark.stream->done >= mark.number;
   });
@@ -290,15 +339,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const std::lock_guard lock(cuda().mutex);
-  if (!event->stream || event->stream->done >= event->number) return cudaSuccess;
-  event->stream->go_on();
-  return cudaErrorNotReady;
+  const bool done = !event->stream || event->stream->done >= event->number;
+  if (!done) event->stream->go_on();
+  return answer(event, done);
 }
 
 cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);
   on_host::expect_reachable(data, bytes, "cudaMemset");
-  on_host::give(stream, [=] { std::memset(data, value, bytes); });
+  on_host::give(stream, &on_host::Counts::fills, [=] { std::memset(data, value, bytes); });
   return cudaSuccess;
 }
 // Copies to and from memory that is not pinned are done when the call returns.
@@ -307,10 +356,11 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   const std::lock_guard lock(cuda().mutex);
   if (kind != cudaMemcpyHostToDevice) on_host::expect_reachable(from, bytes, "cudaMemcpy");
   if (kind != cudaMemcpyDeviceToHost) on_host::expect_reachable(to, bytes, "cudaMemcpy");
-  on_host::give(stream, [=] { std::memcpy(to, from, bytes); });
+  on_host::give(stream, kind_of(kind), [=] { std::memcpy(to, from, bytes); });
+  if (kind == cudaMemcpyHostToDevice) on_host::counts().uploaded_bytes += static_cast<std::int64_t>(bytes);
+  if (kind == cudaMemcpyDeviceToHost) on_host::counts().downloaded_bytes += static_cast<std::int64_t>(bytes);
   const void* const host = kind == cudaMemcpyHostToDevice ? from : to;
-  if (kind != cudaMemcpyDeviceToDevice && cuda().find(host) == cuda().pieces.end())
-    stream->go_on_until(stream->given);
+  if (kind != cudaMemcpyDeviceToDevice && cuda().find(host) == cuda().pieces.end()) wait_for(*stream);
   return cudaSuccess;
 }
 

@@ -10,20 +10,36 @@
 #include <string>
 #include <utility>
 
+#include "cuda/on_host/counts.h"
+
 namespace fleetrun::cuda::on_host {
 
 std::recursive_mutex& machine();  // one thread at a time is in this CUDA
 
+Counts& counts();
+
+using Kind = std::int64_t Counts::*;  // of work: where it is counted
+
 // Gives work to a stream: it is begun again until it says that it is done.
-void give_until_done(cudaStream_t stream, std::function<bool()> work);
+void give_until_done(cudaStream_t stream, Kind kind, std::function<bool()> work);
+
+// False with FLEETRUN_ON_HOST_COMPUTE=0: kernels and the calls of cuDNN and cuBLASLt are checked and counted, and do nothing.
+bool computes();
 
 // Gives work that is done at once.
 template <typename Work>
-void give(cudaStream_t stream, Work work) {
-  give_until_done(stream, [work = std::move(work)] {
+void give(cudaStream_t stream, Kind kind, Work work) {
+  give_until_done(stream, kind, [work = std::move(work)] {
     work();
     return true;
   });
+}
+
+// Gives the work of a kernel, or of a library that computes.
+template <typename Work>
+void give_kernel(cudaStream_t stream, Kind kind, Work work) {
+  if (computes()) return give(stream, kind, std::move(work));
+  give(stream, kind, [] {});
 }
 
 // Ends the process with these words: the plug-in did what a GPU would not forgive.

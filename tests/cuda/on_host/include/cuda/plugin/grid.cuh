@@ -45,7 +45,7 @@ void run_together(
 template <typename... Parameters, typename... Arguments>
 void start_blocks(void (*kernel)(Parameters...), std::int64_t count, cudaStream_t stream,
                   const Arguments&... arguments) {
-  on_host::give(stream, [=] {
+  on_host::give_kernel(stream, &on_host::Counts::kernels, [=] {
     on_host::blocks.x = static_cast<unsigned>(std::min(count, kMostBlocks));
     for (on_host::block.x = 0; on_host::block.x < on_host::blocks.x; ++on_host::block.x)
       on_host::run_together([&] { kernel(arguments...); });
@@ -56,7 +56,7 @@ void start_blocks(void (*kernel)(Parameters...), std::int64_t count, cudaStream_
 template <typename... Parameters, typename... Arguments>
 void start_elements(void (*kernel)(Parameters...), std::int64_t count, cudaStream_t stream,
                     const Arguments&... arguments) {
-  on_host::give(stream, [=] {
+  on_host::give_kernel(stream, &on_host::Counts::kernels, [=] {
     on_host::blocks.x = static_cast<unsigned>(std::min((count + kThreads - 1) / kThreads, kMostBlocks));
     for (on_host::block.x = 0; on_host::block.x < on_host::blocks.x; ++on_host::block.x)
       for (on_host::thread.x = 0; on_host::thread.x < kThreads; ++on_host::thread.x)
