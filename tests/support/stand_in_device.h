@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -182,6 +183,9 @@ class StandInDevice : public Device, private Streams {
     access("download", data, bytes, kComputeStream, false);
     synchronise();
     std::memset(host, 0, bytes);
+  }
+  void download_all(std::span<const Download> downloads) override {
+    for (const Download& each : downloads) download(each.data, each.staging, each.bytes);
   }
   void synchronise() override {
     const std::lock_guard lock(mutex_);

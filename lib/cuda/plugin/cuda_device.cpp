@@ -263,6 +263,15 @@ void CudaDevice::download(const void* data, void* host, std::size_t bytes) {
   check_labels();
 }
 
+void CudaDevice::download_all(std::span<const runtime::Download> downloads) {
+  const cudaStream_t compute = stream(runtime::kComputeStream);
+  for (const runtime::Download& each : downloads)
+    check(cudaMemcpyAsync(each.staging, each.data, each.bytes, cudaMemcpyDeviceToHost, compute),
+          "copying from the device");
+  wait_for(compute);
+  check_labels();
+}
+
 void CudaDevice::synchronise() {
   for (const auto& each : streams_) wait_for(each.get());
   check_labels();

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::unique_ptr<comm::Memory> allocate_staging(std::size_t bytes) override;
   void upload(const void* staging, void* data, std::size_t bytes, int stream) override;
   void download(const void* data, void* host, std::size_t bytes) override;
+  void download_all(std::span<const runtime::Download> downloads) override;
   void synchronise() override;
   bool can_record() const override { return options_.record_steps; }
   void begin_recording() override;

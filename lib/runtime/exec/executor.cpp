@@ -178,8 +178,8 @@ void Executor::drop_activations() {
 void Executor::use_streams(Streams& streams) {
   on_streams_.order = std::make_unique<StreamOrder>(plan_streams(program_, schedule_.graph), streams);
   on_streams_.feeds = std::make_unique<Feeds>(program_, device_);
-  for (const ValueId id : program_.fetches)
-    on_streams_.fetched[id] = streams.allocate_staging(program_.value(id).bytes());
+  on_streams_.fetched = std::make_unique<Fetched>();
+  for (const ValueId id : program_.fetches) fetch_too(program_.value(id).name);
   on_streams_.feed_ids = program_.of_kind(ValueKind::feed);
   on_streams_.feed_places.resize(on_streams_.feed_ids.size());
   if (streams.can_record())
@@ -320,14 +320,36 @@ const void* Executor::fetch(const std::string& name) const {
   if (id == kNone || !program_.value(id).layout.plain())
     throw Error(ErrorKind::internal,
                 fmt::format("{} cannot be fetched: there is no such value in plain layout", name));
-  const void* const found = places_.by_id[static_cast<std::size_t>(id)];
   Streams* const streams = device_.streams();
-  if (streams == nullptr) return found;
-  const auto host = on_streams_.fetched.find(id);
-  if (host == on_streams_.fetched.end())
+  if (streams == nullptr) return place_of(id);
+  const auto host = on_streams_.fetched->places.find(id);
+  if (host == on_streams_.fetched->places.end())
     throw Error(ErrorKind::internal, fmt::format("{} is not fetched by the program", name));
-  streams->download(found, host->second->data(), program_.value(id).bytes());
+  if (on_streams_.fetched->runs == 0 || on_streams_.fetched->runs != measured_.runs)
+    download_fetched(*streams);
   return host->second->data();
+}
+
+void Executor::fetch_too(const std::string& name) {
+  Streams* const streams = device_.streams();
+  const ValueId id = program_.find(name);
+  if (streams == nullptr || id == kNone) return;
+  on_streams_.fetched->places[id] = streams->allocate_staging(program_.value(id).bytes());
+  on_streams_.fetched->downloads.reserve(on_streams_.fetched->places.size());
+}
+
+const void* Executor::place_of(ValueId id) const {
+  const auto found = places_.by_name.find(program_.value(id).name);
+  return found == places_.by_name.end() ? nullptr : found->second;
+}
+
+void Executor::download_fetched(Streams& streams) const {
+  Fetched& fetched = *on_streams_.fetched;
+  fetched.downloads.clear();
+  for (const auto& [id, host] : fetched.places)
+    fetched.downloads.push_back({place_of(id), host->data(), program_.value(id).bytes()});
+  streams.download_all(fetched.downloads);
+  fetched.runs = measured_.runs;
 }
 
 std::string Executor::describe_kernels() const {

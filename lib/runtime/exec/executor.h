@@ -60,11 +60,18 @@ struct Measurements {
   Timeline::Label drop_label = 0;
 };
 
-// On a device with streams: their order, the feeds there, and the host's copies of what is fetched, by ValueId.
+// The host's copies of what is fetched. All of them come at once, with the first that is wanted of a run.
+struct Fetched {
+  std::map<ValueId, std::unique_ptr<comm::Memory>> places;
+  std::vector<Download> downloads;
+  std::int64_t runs = 0;  // after which they came; 0: they come each time
+};
+
+// On a device with streams: their order, the feeds there, and what is fetched.
 struct OnStreams {
   std::unique_ptr<StreamOrder> order;
   std::unique_ptr<Feeds> feeds;
-  std::map<ValueId, std::unique_ptr<comm::Memory>> fetched;
+  std::unique_ptr<Fetched> fetched;
   std::unique_ptr<RecordedRuns> recorded;
   std::vector<ValueId> feed_ids;
   std::vector<void*> feed_places;  // of them, in the run that begins
@@ -98,8 +105,11 @@ class Executor {
   // median, in the order of the program. It works on memory of its own; no run may be under way.
   std::vector<OpTime> time_alone(int repeats);
 
-  // A fetched value after a run, in plain layout, in memory of the host. With streams it waits for the device.
+  // A fetched value after a run, in plain layout, in memory of the host. With streams the first one of a run waits for the device and
+  // brings all.
   const void* fetch(const std::string& name) const;
+  // From now on the state `name` counts as a fetched value. Only runs change it.
+  void fetch_too(const std::string& name);
 
   const Program& program() const { return program_; }
   const Schedule& schedule() const { return schedule_; }
@@ -126,6 +136,8 @@ class Executor {
   void look_up_addresses();
   void drop_activations();
   void use_streams(Streams& streams);
+  const void* place_of(ValueId id) const;
+  void download_fetched(Streams& streams) const;
   RunnerOptions runner_options(const TaskGraph& graph);
   void label_spans();
   void run_op(OpId id);

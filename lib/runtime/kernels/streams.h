@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "comm/collective/communicator.h"
 
@@ -29,6 +30,13 @@ class Recording {
   virtual void replay() = 0;  // gives all of it to the compute stream again
 };
 
+// A copy to memory of Streams::allocate_staging.
+struct Download {
+  const void* data = nullptr;
+  void* staging = nullptr;
+  std::size_t bytes = 0;
+};
+
 class Streams {
  public:
   virtual ~Streams() = default;
@@ -43,6 +51,9 @@ class Streams {
   // Copies after what the compute stream was given, and returns when that is done. Throws what went wrong in it:
   // Error(data) for a label that is not a class.
   virtual void download(const void* data, void* host, std::size_t bytes) = 0;
+
+  // The same for several copies, for which the host waits once.
+  virtual void download_all(std::span<const Download> downloads) = 0;
 
   // Returns when the work of all streams is done; throws what went wrong in it.
   virtual void synchronise() = 0;

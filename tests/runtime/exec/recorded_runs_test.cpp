@@ -32,6 +32,7 @@ class Log : public Streams {
   std::unique_ptr<comm::Memory> allocate_staging(std::size_t) override { return nullptr; }
   void upload(const void*, void*, std::size_t, int) override {}
   void download(const void*, void*, std::size_t) override {}
+  void download_all(std::span<const Download>) override {}
   void synchronise() override {}
   bool can_record() const override { return true; }
   void begin_recording() override {

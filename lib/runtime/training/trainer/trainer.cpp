@@ -105,6 +105,7 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   options.timeline = wanted.timeline;
   training_ = std::make_unique<Executor>(std::move(programs.training), ops, device, *storage_,
                                          communicators.gradients, options);
+  if (moves_loss_scale()) training_->fetch_too(std::string(kLossScale));
   tell_recording();
 }
 
@@ -253,10 +254,14 @@ Score Trainer::score() const {
           .samples = static_cast<std::int64_t>(sums[3])};
 }
 
-std::optional<float> Trainer::loss_scale() const {
+bool Trainer::moves_loss_scale() const {
   const ValueId scale = whole_.find(kLossScale);
-  if (scale == kNone || whole_.value(scale).kind != ValueKind::state) return std::nullopt;
-  return storage_->read(std::string(kLossScale)).front();
+  return scale != kNone && whole_.value(scale).kind == ValueKind::state;
+}
+
+std::optional<float> Trainer::loss_scale() const {
+  if (!moves_loss_scale()) return std::nullopt;
+  return *static_cast<const float*>(training_->fetch(std::string(kLossScale)));
 }
 
 void Trainer::evaluate(const BatchView& batch) {

@@ -128,6 +128,7 @@ class Trainer {
 
  private:
   void tell_recording();
+  bool moves_loss_scale() const;
   void start_weights(const job::JobSpec& job);
   void share_statistics();
   void average_weights();
