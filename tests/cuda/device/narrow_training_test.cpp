@@ -136,6 +136,16 @@ TEST_CASE(
   }
 }
 
+// bf16 has the exponents of f32: factors of 2 change no bit of what it rounds.
+TEST_CASE("a loss scale that doubles every second step leaves the same bits, recorded or not") {
+  job::JobSpec steady = job_of(job::ModelName::lenet, DType::bf16), doubling = steady;
+  steady.strategy.amp_configs.init_loss_scaling = doubling.strategy.amp_configs.init_loss_scaling = 1024;
+  doubling.strategy.amp_configs.incr_every_n_steps = 2;
+  const std::uint64_t wanted = weights_after(steady, "0");
+  CHECK(weights_after(doubling, "0") == wanted);
+  CHECK(weights_after(doubling, "1") == wanted);
+}
+
 TEST_CASE("a training goes on where the device refuses to record it") {
   const job::JobSpec job = job_of(job::ModelName::lenet, std::nullopt);
   const std::uint64_t usual = weights_after(job, "0");
