@@ -155,7 +155,7 @@ struct Training {
 // The steps of a rank; its parameters go to the file.
 void train(comm::World& world, bool on_cpu, const Training& training, const std::string& path) {
   be_a_host_by_itself(world.env.rank);
-  const auto device = on_cpu ? make_cpu_device() : test::make_test_device();
+  const auto device = on_cpu ? make_cpu_device() : test::named_device(training.strategy);
   const TrainingCommunicators communicators(training.strategy, world, *device);
   job::JobSpec job;
   job.model.name = training.model;
@@ -232,17 +232,19 @@ TEST_CASE("resnet20: after 20 steps 2 and 4 ranks hold the same parameters, and 
 }
 
 TEST_CASE(
-    "gradients summed by several communicators, beside the backward pass, and in groups train the same network") {
+    "gradients summed by several communicators, beside the backward pass, for their owners, and in groups train the same network") {
   const Trained plain(kLenet, 4, false);
-  Training beside = kLenet, leaders = kLenet, slices = kLenet;
+  Training beside = kLenet, owners = kLenet, leaders = kLenet, slices = kLenet;
   beside.strategy.nccl_comm_num = 3;
   beside.strategy.sync_nccl_allreduce = false;
+  owners.strategy.build_strategy.reduce_strategy = job::ReduceStrategy::Reduce;
+  owners.strategy.sync_nccl_allreduce = false;  // nothing in a step waits for its last broadcasts
   leaders.strategy.use_hierarchical_allreduce = true;
   leaders.strategy.hierarchical_allreduce_inter_nranks = 2;
   slices.strategy = leaders.strategy;
   slices.strategy.hierarchical_allreduce_algorithm = job::HierarchicalAlgorithm::scatter;
   slices.strategy.nccl_comm_num = 2;
-  for (const Training& training : {beside, leaders, slices}) {
+  for (const Training& training : {beside, owners, leaders, slices}) {
     const Trained other(training, 4, false);
     CHECK(apart(other.file_of(0), plain.file_of(0)).share() <= 1e-5);
     for (int rank = 1; rank < 4; ++rank) CHECK(apart(other.file_of(rank), other.file_of(0)).difference == 0);
