@@ -63,7 +63,7 @@ class Device50 {
   Device50(const job::StrategySpec& strategy, bool records) {
     ::setenv("FLEETRUN_ON_HOST_MEBIBYTES", "1024", 1);
     ::setenv("FLEETRUN_ON_HOST_COMPUTE", "0", 1);
-    Environment environment = Environment::of_this_process();
+    Environment environment;
     environment.set("FLEETRUN_CUDA_GRAPHS", records ? "1" : "0");
     device_ = load_plugin(FLEETRUN_CUDA_PLUGIN).make_device(plugin_options("cuda:0", strategy, environment));
     device_->enter_thread(1);
