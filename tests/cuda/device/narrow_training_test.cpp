@@ -136,6 +136,20 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("steps leave the same bits whether the host waits after each of them or gets ahead of the device") {
+  const job::JobSpec job = job_of(job::ModelName::lenet, std::nullopt);
+  std::uint64_t waited = 0;
+  with_trainer(job, [&](Trainer& trainer) {
+    for (int step = 0; step < 5; ++step) {
+      trainer.step(Samples(step).view(), 0.05);
+      trainer.score();
+    }
+    waited = trainer.storage().fingerprint();
+  });
+  CHECK(weights_after(job, "0") == waited);
+  CHECK(weights_after(job, "1") == waited);
+}
+
 // bf16 has the exponents of f32: factors of 2 change no bit of what it rounds.
 TEST_CASE("a loss scale that doubles every second step leaves the same bits, recorded or not") {
   job::JobSpec steady = job_of(job::ModelName::lenet, DType::bf16), doubling = steady;
