@@ -122,6 +122,13 @@ StartBy starter_of(const LaunchOptions& options, const Allocation& allocation,
   }
 }
 
+// What a system says about the ranks of this node, which may be the only one.
+void fill_ranks(LaunchOptions& options, const Allocation& allocation) {
+  if (allocation.workers_per_node)
+    fill(options.nproc_per_node, WorkerCount(*allocation.workers_per_node), allocation.workers_source);
+  if (allocation.start_port) fill(options.start_port, *allocation.start_port, "PADDLE_PORT");
+}
+
 void apply(LaunchOptions& options, const Allocation& allocation) {
   // from_host_list() has filled --ips on the first node.
   const bool is_listed = allocation.scheduler == Scheduler::host_list;
@@ -134,9 +141,7 @@ void apply(LaunchOptions& options, const Allocation& allocation) {
     fill(options.ips, list, allocation.found_in);
   }
   if (allocation.this_node) fill(options.node_rank, allocation.this_node, allocation.this_node_source);
-  if (allocation.workers_per_node)
-    fill(options.nproc_per_node, WorkerCount(*allocation.workers_per_node), allocation.workers_source);
-  if (allocation.start_port) fill(options.start_port, *allocation.start_port, "PADDLE_PORT");
+  fill_ranks(options, allocation);
   fill_meeting(options, allocation);
   if (allocation.this_node) use_own_log_folder(options, *allocation.this_node, allocation.this_node_source);
 }
@@ -233,7 +238,9 @@ std::optional<Allocation> settle_nodes(LaunchOptions& options, const SchedulerFa
     found->this_node_source = kPlaceOfStarter;
   }
   options.scheduler = {word_of(found->scheduler), Origin::environment, found->describe()};
-  if (found->node_count > 1 && (found->started_on_every_node || starts_others) && !found->is_one_rank())
+  if (found->node_count == 1)
+    fill_ranks(options, *found);
+  else if (found->node_count > 1 && (found->started_on_every_node || starts_others) && !found->is_one_rank())
     apply(options, *found);
   return found;
 }

@@ -211,6 +211,33 @@ TEST_CASE("PaddlePaddle's cloud gives the nodes and the ports of the ranks") {
   CHECK(options.start_port.value == 35789);
 }
 
+TEST_CASE("a pod that is the only one gets its number of workers and their ports, too") {
+  const Texts train_job = {{"PET_NNODES", "1"},
+                           {"PET_NODE_RANK", "0"},
+                           {"PET_MASTER_ADDR", "localhost"},
+                           {"PET_MASTER_PORT", "29400"},
+                           {"PET_NPROC_PER_NODE", "2"}};
+  const LaunchOptions options = settle({}, train_job).options;
+  CHECK(options.nproc_per_node.value == WorkerCount(2));
+  CHECK(options.nproc_per_node.source == "PET_NPROC_PER_NODE");
+  CHECK_FALSE(options.nnodes.value);
+  CHECK_FALSE(options.master_port.value);
+  CHECK(settle({"--nproc_per_node=3"}, train_job).options.nproc_per_node.value == WorkerCount(3));
+  CHECK(settle({}, {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
+                    {"MASTER_ADDR", "localhost"},
+                    {"MASTER_PORT", "23456"},
+                    {"WORLD_SIZE", "4"},
+                    {"RANK", "0"},
+                    {"PET_NPROC_PER_NODE", "4"}})
+            .options.nproc_per_node.value == WorkerCount(4));
+  CHECK(settle({}, {{"PADDLE_TRAINERS", "10.0.0.1"},
+                    {"PADDLE_TRAINER_ID", "0"},
+                    {"POD_IP", "10.0.0.1"},
+                    {"PADDLE_PORT", "35789"},
+                    {"TRAINER_PORTS_NUM", "2"}})
+            .options.start_port.value == 35789);
+}
+
 TEST_CASE("a StatefulSet is believed when several nodes were asked for") {
   const Texts pod = {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}, {"HOSTNAME", "web-1"}};
   CHECK_FALSE(settle({}, pod).allocation);
