@@ -53,13 +53,24 @@ void check_agreement(const Allocation& chosen, const Allocation& other) {
         choice_hint(chosen, other));
 }
 
+// srun and jsrun give PMI's and PMIx's variables to their tasks, too. These variables do not tell how many tasks are on a node.
+bool are_tasks_of(const Allocation& batch, const Task& task) {
+  return batch.is_one_rank() && (task.size == 0 || task.size == batch.task->size);
+}
+
+const char* line_for(const Allocation& batch, const Allocation& mpi) {
+  const bool is_step = batch.scheduler == Scheduler::slurm && batch.task;
+  if (is_step && mpi.scheduler != Scheduler::open_mpi) return "srun --ntasks-per-node=1 fleetrun ...";
+  return "mpirun --map-by ppr:1:node (Open MPI), mpiexec -ppn 1 (MPICH)";
+}
+
 // The batch system knows the hosts, and the MPI launcher inside it started this process.
 void add_tasks(Allocation& batch, const Allocation& mpi) {
   const Task& task = *mpi.task;
+  if (are_tasks_of(batch, task)) return;
   if (task.local_size == 1 && task.size > 0 && task.size != batch.node_count)
-    throw bad_allocation(
-        fmt::format("{} is {}, but {}", mpi.found_in, task.size, describe_nodes(batch)),
-        "start one task on each node: mpirun --map-by ppr:1:node (Open MPI), mpiexec -ppn 1 (MPICH)");
+    throw bad_allocation(fmt::format("{} is {}, but {}", mpi.found_in, task.size, describe_nodes(batch)),
+                         fmt::format("start one task on each node: {}", line_for(batch, mpi)));
   batch.task = task;
   if (task.size == 0) batch.task->size = batch.node_count;
   batch.started_on_every_node = true;

@@ -68,8 +68,10 @@ Task find_task(const Environment& environment, const Allocation& allocation) {
   const auto own_slots = allocation.this_node
                              ? allocation.nodes[static_cast<std::size_t>(*allocation.this_node)].slots
                              : std::nullopt;
+  int tasks = 0;
+  for (const NodeSlots& node : allocation.nodes) tasks += node.slots.value_or(1);
   Task task = {.rank = number_in(environment, "SLURM_PROCID").value_or(0),
-               .size = allocation.node_count,
+               .size = tasks,
                .local_rank = number_in(environment, "SLURM_LOCALID").value_or(0),
                .local_size = own_slots.value_or(1),
                .found_in = "SLURM_PROCID"};

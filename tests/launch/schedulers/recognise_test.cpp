@@ -99,6 +99,29 @@ TEST_CASE("srun with PMIx is a step of Slurm") {
   CHECK_FALSE(found.is_one_rank());
 }
 
+TEST_CASE("several tasks of srun on a node are Slurm's, also if Slurm speaks PMIx or PMI to them") {
+  const Texts step = {{"SLURM_JOB_ID", "7"},         {"SLURM_STEP_ID", "0"},
+                      {"SLURM_STEP_NODELIST", "n1"}, {"SLURM_STEP_TASKS_PER_NODE", "4"},
+                      {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_NODEID", "0"},
+                      {"SLURM_PROCID", "1"},         {"SLURM_LOCALID", "1"}};
+  for (const Texts& mpi : {Texts{{"PMIX_RANK", "1"}}, Texts{{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}}) {
+    const Allocation found = find(both(step, mpi)).value();
+    CHECK(found.is_one_rank());
+    CHECK(found.task == Task{1, 4, 1, 4, "SLURM_PROCID"});
+  }
+  Texts two_nodes = step;
+  two_nodes["SLURM_STEP_NODELIST"] = "n[1-2]";
+  two_nodes["SLURM_STEP_TASKS_PER_NODE"] = "4(x2)";
+  two_nodes["SLURM_STEP_NUM_TASKS"] = "8";
+  CHECK(find(both(two_nodes, {{"PMI_RANK", "1"}, {"PMI_SIZE", "8"}}))->task ==
+        Task{1, 8, 1, 4, "SLURM_PROCID"});
+  CHECK(
+      error_of([&] {
+        find(both(step, {{"PMI_RANK", "1"}, {"PMI_SIZE", "8"}}));
+      }) ==
+      "PMI_SIZE is 8, but SLURM_STEP_NODELIST gives 1 node (n1) | start one task on each node: srun --ntasks-per-node=1 fleetrun ...");
+}
+
 TEST_CASE("PMIx alone does not tell how many tasks there are") {
   const Allocation found = find({{"PMIX_RANK", "1"}, {"PMIX_NAMESPACE", "1839595521"}}).value();
   CHECK(found.scheduler == Scheduler::pmix);

@@ -173,6 +173,17 @@ TEST_CASE("one of several tasks of a node is told to be the only one") {
       "Slurm started this fleetrun as task 5 of 8, and several of them on one node; fleetrun needs one task on each node and starts the ranks itself (SLURM_PROCID) | srun --ntasks-per-node=1 fleetrun ...");
 }
 
+TEST_CASE("under srun --mpi=pmi2 and --mpi=pmix the line to type is one of srun") {
+  const Texts step = slurm_step({{"SLURM_STEP_TASKS_PER_NODE", "4(x2)"}, {"SLURM_STEP_NUM_TASKS", "8"}});
+  for (const Texts& mpi : {Texts{{"PMIX_RANK", "1"}}, Texts{{"PMI_RANK", "1"}, {"PMI_SIZE", "8"}}}) {
+    Texts variables = mpi;
+    variables.insert(step.begin(), step.end());
+    CHECK(
+        start_error({}, variables) ==
+        "Slurm started this fleetrun as task 1 of 8, and several of them on one node; fleetrun needs one task on each node and starts the ranks itself (SLURM_PROCID) | srun --ntasks-per-node=1 fleetrun ...");
+  }
+}
+
 TEST_CASE("MPI without a batch system needs the host of the first task") {
   const Texts mpi = {
       {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}};
