@@ -28,14 +28,24 @@ bool is_of_this_job(const std::string& step_list, const Environment& environment
                      [&](const std::string& host) { return known.count(host) != 0; });
 }
 
-// Inside a step that srun started, rather than in a batch script or in the shell of salloc.
+// Open MPI's mpirun starts its daemons on the other nodes of the job with one srun, and its ranks there inherit the variables of this
+// step, which lacks the node of mpirun.
+bool is_step_of_daemons(const std::string& step_list, const Environment& environment) {
+  const auto ranks = number_in(environment, "OMPI_COMM_WORLD_SIZE");
+  const std::string job_list = environment.get_or("SLURM_JOB_NODELIST", "");
+  if (!ranks || job_list.empty()) return false;
+  const auto in_step = std::ssize(expand_hosts("SLURM_STEP_NODELIST", step_list));
+  return in_step != *ranks && in_step < std::ssize(expand_hosts("SLURM_JOB_NODELIST", job_list));
+}
+
+// Inside a step that srun started for the run, rather than in a batch script or in the shell of salloc.
 bool is_in_step(const Environment& environment) {
   const std::string list = environment.get_or("SLURM_STEP_NODELIST", "");
   if (list.empty()) return false;
   std::uint64_t step = 0;
   const bool is_special =
       parse_whole(environment.get_or("SLURM_STEP_ID", "0"), step) && step >= kFirstSpecialStep;
-  return !is_special && is_of_this_job(list, environment);
+  return !is_special && is_of_this_job(list, environment) && !is_step_of_daemons(list, environment);
 }
 
 void check_count(const Environment& environment, const std::string& name, const Allocation& allocation) {

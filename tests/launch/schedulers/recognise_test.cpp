@@ -122,6 +122,42 @@ TEST_CASE("several tasks of srun on a node are Slurm's, also if Slurm speaks PMI
       "PMI_SIZE is 8, but SLURM_STEP_NODELIST gives 1 node (n1) | start one task on each node: srun --ntasks-per-node=1 fleetrun ...");
 }
 
+TEST_CASE("mpirun in a job of Slurm reaches all nodes of the job, also from the step of its daemons") {
+  // Open MPI starts its daemons on n2 and n3 with one srun. Their ranks inherit the variables of this step.
+  const Texts daemons = {{"SLURM_JOB_ID", "1"},
+                         {"SLURM_JOB_NODELIST", "n[1-3]"},
+                         {"SLURM_STEP_ID", "4"},
+                         {"SLURM_STEP_NODELIST", "n[2-3]"},
+                         {"SLURM_STEP_NUM_NODES", "2"},
+                         {"SLURM_STEP_NUM_TASKS", "2"},
+                         {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+                         {"SLURM_NODEID", "0"},
+                         {"SLURM_PROCID", "0"}};
+  Texts mpi = kOpenMpi;
+  mpi["OMPI_COMM_WORLD_SIZE"] = "3";
+  const Allocation found = find(both(mpi, daemons)).value();
+  CHECK(found.found_in == "SLURM_JOB_NODELIST");
+  CHECK(test::hosts_of(found) == "n1 n2 n3");
+  CHECK(found.started_on_every_node);
+  CHECK(found.task->rank == 1);
+  CHECK_FALSE(found.this_node);
+  CHECK_FALSE(found.is_one_rank());
+  // So all nodes meet at one port.
+  CHECK(found.job_id == find(both(mpi, {{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n[1-3]"}}))->job_id);
+}
+
+TEST_CASE("mpirun inside a step of Slurm that fits it stays on the nodes of the step") {
+  const Texts step = {{"SLURM_JOB_ID", "1"},
+                      {"SLURM_JOB_NODELIST", "n[1-3]"},
+                      {"SLURM_STEP_ID", "4"},
+                      {"SLURM_STEP_NODELIST", "n[2-3]"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+                      {"SLURM_NODEID", "0"}};
+  const Allocation found = find(both(kOpenMpi, step)).value();
+  CHECK(test::hosts_of(found) == "n2:1 n3:1");
+  CHECK(found.job_id == "1.4");
+}
+
 TEST_CASE("PMIx alone does not tell how many tasks there are") {
   const Allocation found = find({{"PMIX_RANK", "1"}, {"PMIX_NAMESPACE", "1839595521"}}).value();
   CHECK(found.scheduler == Scheduler::pmix);
