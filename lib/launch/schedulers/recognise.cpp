@@ -12,14 +12,26 @@ namespace fleetrun::launch {
 namespace {
 
 // In order of strength: who is closer to the run comes first.
-using ReadSource = std::optional<Allocation> (*)(const SchedulerFacts&);
-constexpr std::array<ReadSource, 8> kSources = {
-    from_paddle_cloud, from_kubeflow_trainer, from_slurm,       from_lsf,
-    from_pbs,          from_volcano,          from_pytorch_job, from_indexed_job};
+struct System {
+  Scheduler scheduler;
+  std::optional<Allocation> (*read)(const SchedulerFacts&);
+};
+constexpr std::array<System, 8> kSystems = {{{Scheduler::paddle_cloud, from_paddle_cloud},
+                                             {Scheduler::kubeflow_trainer, from_kubeflow_trainer},
+                                             {Scheduler::slurm, from_slurm},
+                                             {Scheduler::lsf, from_lsf},
+                                             {Scheduler::pbs, from_pbs},
+                                             {Scheduler::volcano, from_volcano},
+                                             {Scheduler::pytorch_job, from_pytorch_job},
+                                             {Scheduler::kubernetes, from_indexed_job}}};
 
 bool is_batch_system(const Allocation& allocation) {
   return allocation.scheduler == Scheduler::slurm || allocation.scheduler == Scheduler::lsf ||
          allocation.scheduler == Scheduler::pbs;
+}
+
+bool knows_nodes(const Allocation& allocation) {
+  return !is_batch_system(allocation) || !allocation.nodes.empty();
 }
 
 // Launchers give these to their workers only.
@@ -77,8 +89,8 @@ void add_tasks(Allocation& batch, const Allocation& mpi) {
   batch.this_node = std::nullopt;  // MPI may number the nodes in another order; their addresses tell
 }
 
-bool is_wanted(const Allocation& allocation, const std::string& word) {
-  return word == "auto" || word == word_of(allocation.scheduler);
+bool is_wanted(Scheduler scheduler, const std::string& word) {
+  return word == "auto" || word == word_of(scheduler);
 }
 
 }  // namespace
@@ -86,9 +98,10 @@ bool is_wanted(const Allocation& allocation, const std::string& word) {
 std::optional<Allocation> recognise(const SchedulerFacts& facts, const std::string& word) {
   if (word == "none" || is_inside_a_rank(facts.environment)) return std::nullopt;
   std::optional<Allocation> chosen;
-  for (const ReadSource source : kSources) {
-    const std::optional<Allocation> found = source(facts);
-    if (!found || !is_wanted(*found, word)) continue;
+  for (const System& system : kSystems) {
+    if (!is_wanted(system.scheduler, word)) continue;
+    const std::optional<Allocation> found = system.read(facts);
+    if (!found) continue;
     if (chosen)
       check_agreement(*chosen, *found);
     else
@@ -96,7 +109,7 @@ std::optional<Allocation> recognise(const SchedulerFacts& facts, const std::stri
   }
   const std::optional<Allocation> mpi = from_mpi(facts);
   if (!mpi) return chosen;
-  if (!chosen) return is_wanted(*mpi, word) ? mpi : std::nullopt;
+  if (!chosen || !knows_nodes(*chosen)) return is_wanted(mpi->scheduler, word) ? mpi : chosen;
   if (is_batch_system(*chosen))
     add_tasks(*chosen, *mpi);
   else if (word == "auto")

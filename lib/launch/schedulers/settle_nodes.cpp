@@ -200,11 +200,18 @@ void check_is_launcher(const Allocation& allocation) {
 }
 
 void check_node_count(const Allocation& allocation) {
-  if (allocation.node_count == 0)
+  if (allocation.node_count > 0) return;
+  if (allocation.scheduler == Scheduler::pbs)
     throw bad_allocation(
-        fmt::format("{} is {}, but nothing says how many nodes the run has", allocation.found_in,
-                    allocation.this_node.value_or(0)),
-        "PADDLE_NNODES in the manifest or --nnodes tells; --nnodes=1 makes each of them a run of its own");
+        fmt::format("PBS started this fleetrun as a task of its job ({}), but PBS_NODEFILE is not set, so "
+                    "nothing tells the other nodes",
+                    allocation.found_in),
+        "start fleetrun on the first node, which starts the others; or give --master, --nnodes and "
+        "--node_rank; --nnodes=1 runs on this host alone");
+  throw bad_allocation(
+      fmt::format("{} is {}, but nothing says how many nodes the run has", allocation.found_in,
+                  allocation.this_node.value_or(0)),
+      "PADDLE_NNODES in the manifest or --nnodes tells; --nnodes=1 makes each of them a run of its own");
 }
 
 void check_is_everywhere(const Allocation& allocation) {

@@ -184,6 +184,36 @@ TEST_CASE("under srun --mpi=pmi2 and --mpi=pmix the line to type is one of srun"
   }
 }
 
+TEST_CASE("a task of pbsdsh without a node file does not train alone") {
+  const Texts task = {{"PBS_JOBID", "7.server"}, {"PBS_TASKNUM", "3"}};
+  CHECK(
+      start_error({}, task) ==
+      "PBS started this fleetrun as a task of its job (PBS_TASKNUM), but PBS_NODEFILE is not set, so nothing tells the other nodes | start fleetrun on the first node, which starts the others; or give --master, --nnodes and --node_rank; --nnodes=1 runs on this host alone");
+  CHECK(start_error({"--nnodes=1"}, task) == "no error");
+  CHECK(start_error({"--master=n1:7000", "--nnodes=3", "--node_rank=2"}, task) == "no error");
+  CHECK(start_error({"--master=n1:7000", "--nnodes=3"}, task) == "no error");
+  CHECK(start_error({"--ips=n1,n2"}, task) == "no error");
+  CHECK(start_error({}, {{"PBS_JOBID", "7.server"}, {"PBS_TASKNUM", "1"}}) == "no error");
+  CHECK(start_error({}, {{"PBS_TASKNUM", "3"}}) == "no error");
+}
+
+TEST_CASE("the tasks of mpirun in PBS need no node file if the user names the first host") {
+  const Texts mpi = {{"OMPI_COMM_WORLD_RANK", "1"},
+                     {"OMPI_COMM_WORLD_SIZE", "2"},
+                     {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"},
+                     {"PBS_JOBID", "7.server"},
+                     {"PBS_TASKNUM", "3"}};
+  const Settled settled = settle({"--master=n1:7000"}, mpi);
+  CHECK(settled.allocation->scheduler == Scheduler::open_mpi);
+  CHECK(settled.options.nnodes.value == NodeRange{2, 2});
+  Texts with_lost_file = mpi;
+  with_lost_file["PBS_NODEFILE"] = "/gone";
+  CHECK(
+      error_of([&] { settle({"--master=n1:7000"}, with_lost_file); }) ==
+      "no file /gone | older PBS and Torque write the node file on the first node only; give --master, --nnodes and --node_rank, or under mpirun --master and --scheduler=openmpi");
+  CHECK(settle({"--master=n1:7000", "--scheduler=openmpi"}, with_lost_file).options.node_rank.value == 1);
+}
+
 TEST_CASE("MPI without a batch system needs the host of the first task") {
   const Texts mpi = {
       {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}};
