@@ -194,7 +194,9 @@ TEST_CASE(
 TEST_CASE("the file of metrics that all nodes share is that of the first one, with the ranks of all nodes") {
   if (const auto why = missing()) LEAVE_OUT(*why);
   const Job job;
-  const ChildResult end = job.run_lsf({"--device=cpu", "--metrics_file=m.prom"}, {"sh", "-c", "sleep 0.3"});
+  const Words wait_for_all = {"sh", "-c", "until grep -q 'worker_up{rank=\"2\"' m.prom; do sleep 0.1; done"};
+  const ChildResult end =
+      job.run_lsf({"--device=cpu", "--metrics_file=m.prom", "--timeout=120"}, wait_for_all);
   CHECK_MESSAGE(end.code == 0, end.err);
   for (const char* rank : {"{rank=\"0\"", "{rank=\"2\""})
     CHECK_MESSAGE(contains(job.folder().read("work/m.prom"), std::string("fleetrun_worker_up") + rank),
