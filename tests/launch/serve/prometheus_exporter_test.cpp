@@ -8,44 +8,43 @@
 namespace fleetrun::launch::prometheus_exporter_test {
 namespace {
 
-TEST_CASE("nothing is written to the file of metrics after its last state") {
+// A run without ranks, whose metrics go to metrics.prom.
+struct MeasuredRun {
+  MeasuredRun() { options.metrics_file.value = folder / "metrics.prom"; }
+  MetricsSource source() const {
+    return {.state = {report.verdict, workers, pages, survivors}, .report = report};
+  }
+
   const TemporaryFolder folder;
   LaunchOptions options;
-  options.metrics_file.value = folder / "metrics.prom";
   const ExitReport report;
   const std::vector<WorkerRecord> workers;
   const std::vector<ProgressPagePtr> pages;
   const std::vector<pid_t> survivors;
   EventLoop loop;
-  PrometheusExporter exporter(loop, options, {{report.verdict, workers, pages, survivors}, report},
-                              [](std::string_view) {});
-  CHECK(folder.read("metrics.prom").find("fleetrun_exit_code") == std::string::npos);
+};
+
+TEST_CASE("nothing is written to the file of metrics after its last state") {
+  MeasuredRun run;
+  PrometheusExporter exporter(run.loop, run.options, run.source(), [](std::string_view) {});
+  CHECK(run.folder.read("metrics.prom").find("fleetrun_exit_code") == std::string::npos);
   exporter.finish(3);
-  CHECK(folder.read("metrics.prom").find("fleetrun_exit_code") != std::string::npos);
-  loop.context().poll();
-  CHECK(loop.context().stopped());  // the loop waits for nothing more
+  CHECK(run.folder.read("metrics.prom").find("fleetrun_exit_code") != std::string::npos);
+  run.loop.context().poll();
+  CHECK(run.loop.context().stopped());  // the loop waits for nothing more
 }
 
 TEST_CASE(
     "a node that shares the file of metrics with the first one does not write it, until it is the first") {
-  const TemporaryFolder folder;
-  LaunchOptions options;
-  options.metrics_file.value = folder / "metrics.prom";
-  const ExitReport report;
-  const std::vector<WorkerRecord> workers;
-  const std::vector<ProgressPagePtr> pages;
-  const std::vector<pid_t> survivors;
+  MeasuredRun run;
   bool owns = false;
-  EventLoop loop;
-  PrometheusExporter exporter(loop, options,
-                              {.state = {report.verdict, workers, pages, survivors},
-                               .report = report,
-                               .owns_file = [&] { return owns; }},
-                              [](std::string_view) {});
-  CHECK_FALSE(folder.has("metrics.prom"));
+  MetricsSource source = run.source();
+  source.owns_file = [&] { return owns; };
+  PrometheusExporter exporter(run.loop, run.options, source, [](std::string_view) {});
+  CHECK_FALSE(run.folder.has("metrics.prom"));
   owns = true;
   exporter.finish(0);
-  CHECK(folder.has("metrics.prom"));
+  CHECK(run.folder.has("metrics.prom"));
 }
 
 }  // namespace
