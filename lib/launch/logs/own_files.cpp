@@ -39,7 +39,7 @@ std::string_view describe(FileFacts::Kind kind) {
   return "a device or a pipe";
 }
 
-// -1 when there is no such folder. A link is none.
+// Does not follow links. Returns -1 if `name` is not a folder.
 UniqueFd open_folder(int parent, const std::string& name) {
   return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }

@@ -22,7 +22,7 @@ Error cannot_create(const std::string& path, int code);
 
 // A name as system calls take it, for which no link is followed on the way.
 struct PlaceInFolder {
-  int folder = -1;  // -1, a bad descriptor: there is no such folder
+  int folder = -1;  // descriptor of the folder; -1 if the folder does not exist
   std::string base;
   std::shared_ptr<const UniqueFd> holder;  // keeps `folder` open; null: it is the log folder
 };

@@ -163,7 +163,7 @@ void check_needs_nothing_new(const Counts& step) {
 struct Choice {
   std::string text;
   std::function<void(job::StrategySpec&)> set;
-  int steps = 3;  // the last of which is counted
+  int steps = 3;  // the test counts only the last step
   bool with_amp = true;
 };
 

@@ -23,7 +23,7 @@ TEST_CASE("of many points a chart keeps the first, lowest, highest and last one 
     CHECK(std::count(thinned.begin(), thinned.end(), points[static_cast<std::size_t>(peak)]) == 1);
 }
 
-TEST_CASE("few points stay as they are, without those that are no numbers, or too large for a difference") {
+TEST_CASE("a chart of few points shows all of them except NaN and values of 1e300 or more") {
   const double none = std::numeric_limits<double>::quiet_NaN();
   CHECK(thin({{0, 1}, {1, none}, {2, 3}}, 0, 2, 100) == Points{{0, 1}, {2, 3}});
   const Points odd = {{0, 1}, {1, 1e308}, {2, -1e308}, {3, 2}};

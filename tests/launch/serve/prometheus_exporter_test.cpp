@@ -8,7 +8,7 @@
 namespace fleetrun::launch::prometheus_exporter_test {
 namespace {
 
-// A run without ranks, whose metrics go to metrics.prom.
+// A run without ranks. It writes its metrics to metrics.prom.
 struct MeasuredRun {
   MeasuredRun() { options.metrics_file.value = folder / "metrics.prom"; }
   MetricsSource source() const {
