@@ -7,7 +7,7 @@ import time
 import pexpect
 import pyte
 
-PATIENCE = 30 * float(os.environ.get("FLEETRUN_TEST_SLOWNESS", "1"))  # s, for what takes a moment on an idle machine
+PATIENCE = 90 * float(os.environ.get("FLEETRUN_TEST_SLOWNESS", "1"))  # s, for what takes a moment on an idle machine
 PROMPT = "ready> "
 
 

@@ -172,17 +172,18 @@ void RunLoop::run() {
 void RunLoop::attend() {
   while (!supervisor_.done()) {
     const Event event = events_.next();
-    if (postpone_behind_deaths(event)) continue;
+    if (postpone_after_deaths(event)) continue;
     if (const auto step = highest_step(state_.pages)) supervisor_.saw_step(*step);
     const Actions actions = supervisor_.on(event, events_.noticed_at());
     display_.show(event);
-    if (shared_) shared_->look_at(event);
+    if (shared_) shared_->tell(event);
     perform(actions);
   }
 }
 
-// If a rank here is dead by now, it died before the news of an end elsewhere came: its death is handled first.
-bool RunLoop::postpone_behind_deaths(const Event& event) {
+// If a rank here is dead by now, it died before the news of an end elsewhere came: its death is handled first. look_for_deaths() puts
+// the death into the queue, and the news goes back there after it.
+bool RunLoop::postpone_after_deaths(const Event& event) {
   if (!std::holds_alternative<EndedElsewhere>(event) || !group_.look_for_deaths()) return false;
   events_.push(event);
   return true;

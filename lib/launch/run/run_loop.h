@@ -50,7 +50,7 @@ class RunLoop {
  private:
   std::function<void(std::string_view line)> say();
   void attend();  // handles events until the attempt is over
-  bool postpone_behind_deaths(const Event& event);
+  bool postpone_after_deaths(const Event& event);
   void watch_front(int front_fd);
   void connect_to_nodes(NodeSession& nodes);
   RunControl run_control();

@@ -126,7 +126,7 @@ void SharedRun::tell_departure() {
   if (!sources_.nodes.hand_over(failure) && !for_this_reason) sources_.nodes.send(Failed{attempt_, failure});
 }
 
-void SharedRun::look_at(const Event& event) {
+void SharedRun::tell(const Event& event) {
   const Verdict& verdict = sources_.state.verdict;
   if (std::holds_alternative<FrontLost>(event)) tell_departure();
   const auto* signal = std::get_if<SignalReceived>(&event);

@@ -40,9 +40,9 @@ class SharedRun {
   // the number of the attempt to prepare instead when a node was lost meanwhile.
   std::optional<int> wait_for_nodes(int attempt, HeldPorts& ports, ExitReport& report);
 
-  // Call it after the Supervisor has handled an event. Reports a failure here to the first node, which ends the ranks
-  // of all nodes.
-  void look_at(const Event& event);
+  // Call it after the Supervisor has handled an event. Tells the first node what concerns all nodes: a failure here, for which it ends the
+  // ranks of all nodes, a signal, and the first rank that finished.
+  void tell(const Event& event);
 
   // Sends what the ranks here do. The first node replies with what the ranks on other nodes do.
   void tell_signs(const SignsOfLife& signs) { sources_.nodes.tell_signs(signs); }

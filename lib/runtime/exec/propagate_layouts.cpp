@@ -42,10 +42,11 @@ class Propagation {
   }
 
  private:
-  // The parameter, cast parameter or state whose layout this value follows; kNone for feeds and activations.
+  // The parameter, cast parameter or state whose layout this value follows; kNone for feeds and for activations that belong to no
+  // parameter. A gradient that a pass has made an activation still belongs to one.
   ValueId leader(ValueId id) const {
     const Value& value = program_.value(id);
-    if (!kept(value)) return kNone;
+    if (!kept(value) && value.of == kNone) return kNone;
     if (value.of == kNone || program_.value(value.of).shape != value.shape) return id;
     if (program_.value(value.of).dtype == value.dtype) return value.of;
     const auto cast = casts_.find({value.of, value.dtype});
@@ -107,8 +108,25 @@ class Propagation {
       if (op.outputs[i] != kNone)
         op.outputs[i] = output_as(op.outputs[i], choice.outputs[i], op, def, outputs.argument_at(i), after);
     for (const ValueId id : op.outputs) forget_copies(id);
+    require_matching_gradients(op, def, inputs);
     program_.ops.push_back(std::move(op));
     for (Op& reorder : after) program_.ops.push_back(std::move(reorder));
+  }
+
+  // An update goes through the memory of a parameter and of its gradient element by element.
+  void require_matching_gradients(const Op& op, const OpDef& def, const ArgumentPlaces& places) const {
+    std::vector<ValueId> parameters, gradients;
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      const std::string name = def.input_name(places.argument_at(i));
+      if (name == "param") parameters.push_back(op.inputs[i]);
+      if (name == "grad") gradients.push_back(op.inputs[i]);
+    }
+    for (std::size_t i = 0; i < std::min(parameters.size(), gradients.size()); ++i) {
+      const Value &parameter = program_.value(parameters[i]), &gradient = program_.value(gradients[i]);
+      if (parameter.layout != gradient.layout)
+        throw Error(ErrorKind::internal, fmt::format("op {} would combine {} with {}, which has another layout",
+                                                     def.name, parameter.name, gradient.name));
+    }
   }
 
   static bool in_place(const OpDef& def, const std::string& argument) {

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
+#include "runtime/data/expect_error.h"
+#include "runtime/kernels/layout_choice.h"
 #include "runtime/graph/program_text.h"
 
 namespace fleetrun::runtime::propagate_layouts_test {
@@ -21,6 +23,12 @@ const OpTable& ops() {
       {"plain_grad", {.name = "plain_grad", .inputs = {"x"}, .outputs = {"y"}, .infer = infer_like_x}},
       {"update",
        {.name = "update",
+        .inputs = {"param", "grad"},
+        .outputs = {"param"},
+        .infer = infer_nothing,
+        .in_place = {"param"}}},
+      {"careless_update",
+       {.name = "careless_update",
         .inputs = {"param", "grad"},
         .outputs = {"param"},
         .infer = infer_nothing,
@@ -54,6 +62,7 @@ class PaperDevice : public Device {
                                 {"plain_op", {}},
                                 {"plain_grad", {}},
                                 {"update", {.choose_layouts = like_first}},
+                                {"careless_update", {.choose_layouts = as_they_lie}},
                                 {"reorder", {}}};
 };
 
@@ -93,6 +102,27 @@ TEST_CASE("a gradient lies like its parameter, whatever the op makes that comput
         "plain_grad x=a.plain -> y=w@GRAD.plain {} backward\n"
         "reorder x=w@GRAD.plain -> y=w@GRAD {} backward\n"
         "update param=w grad=w@GRAD -> param=w {} optimize\n");
+}
+
+TEST_CASE("a gradient that is an activation by now lies like its parameter, too") {
+  const std::string text = placed(
+      "feed image f32[4]\nparameter w f32[4] constant 0.0\nactivation a f32[4]\n"
+      "activation w@GRAD f32[4] of w\n"
+      "blocked_op x=image w=w -> y=a {} forward\n"
+      "plain_grad x=a -> y=w@GRAD {} backward\n"
+      "update param=w grad=w@GRAD -> param=w {} optimize\n");
+  CHECK(text.find("reorder x=w@GRAD.plain -> y=w@GRAD {} backward\n"
+                  "update param=w grad=w@GRAD -> param=w {} optimize\n") != std::string::npos);
+}
+
+TEST_CASE("an update that would combine a parameter with a gradient of another layout is refused") {
+  test::check_error(ErrorKind::internal, "op careless_update would combine w with g, which has another layout", [] {
+    placed(
+        "feed image f32[4]\nparameter w f32[4] constant 0.0\nactivation a f32[4]\nactivation g f32[4]\n"
+        "blocked_op x=image w=w -> y=a {} forward\n"
+        "plain_grad x=a -> y=g {} backward\n"
+        "careless_update param=w grad=g -> param=w {} optimize\n");
+  });
 }
 
 TEST_CASE("a copy of a parameter is made again after the parameter has been updated") {

@@ -2,6 +2,11 @@
 // in blocks oneDNN 2.6 has only kernels that call its gemm, which allocates in every run.
 #include <dnnl.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
 #include "runtime/kernels/cpu/onednn/cpu_device.h"
 #include "runtime/kernels/cpu/onednn/inner_product.h"
 
@@ -25,9 +30,64 @@ Layout weight_layout(const PrimitiveDesc& desc, dnnl_query_t what, const OpView&
   return layout_of(queried(desc, what), letters_of_weights(2));
 }
 
-Way forward_way(const OpView& op) {
-  return {matrix(op.input("x")), descriptor_of(op.input("w")), matrix(op.output("y"))};
+Descriptor matrix_of_enough_rows(const Value& value) {
+  const Descriptor exact = matrix(value);
+  return row_major({std::max(exact.dims[0], kLeastRows), exact.dims[1]}, value.dtype);
 }
+
+Way forward_way(const OpView& op) {
+  return {matrix_of_enough_rows(op.input("x")), descriptor_of(op.input("w")),
+          matrix_of_enough_rows(op.output("y"))};
+}
+
+// Computes kLeastRows rows in scratch memory. Rows of zeros follow those of x, and their results are dropped.
+class ProductOfFewRows : public Kernel {
+ public:
+  ProductOfFewRows(const OpView& op, CpuDevice& device, const PrimitiveDesc& desc,
+                   std::vector<PrimitiveArgument> arguments)
+      : x_bytes_(op.input("x").bytes()),
+        y_bytes_(op.output("y").bytes()),
+        room_of_x_(room_of(queried(desc, dnnl_query_src_md))),
+        room_of_y_(room_of(queried(desc, dnnl_query_dst_md))),
+        product_(op, device, desc, numbered(arguments)) {}
+
+  void run(const RunContext& context) override {
+    auto* const x = static_cast<std::byte*>(context.scratch);
+    std::byte* const y = x + room_of_x_;
+    for (std::size_t i = 0; i < values_.size(); ++i) pointers_[i] = context.data[values_[i]];
+    std::memcpy(x, std::exchange(pointers_[kX], x), x_bytes_);
+    std::memset(x + x_bytes_, 0, room_of_x_ - x_bytes_);
+    void* const results = std::exchange(pointers_[kY], y);
+    RunContext inner = context;
+    inner.data = pointers_.data();
+    inner.scratch = y + room_of_y_;
+    product_.run(inner);
+    std::memcpy(results, y, y_bytes_);
+  }
+
+  std::size_t scratch_bytes() const override { return room_of_x_ + room_of_y_ + product_.scratch_bytes(); }
+  std::string describe() const override { return product_.describe(); }
+
+ private:
+  static constexpr std::size_t kX = 0, kY = 2;  // the places in make_fc's arguments
+  static constexpr std::size_t kAlignment = 64;
+
+  static std::size_t room_of(const Descriptor& matrix) {
+    return (dnnl_memory_desc_get_size(&matrix) + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
+  // The product finds its values by their place in pointers_.
+  std::vector<PrimitiveArgument> numbered(std::vector<PrimitiveArgument>& arguments) {
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      values_.push_back(std::exchange(arguments[i].value, static_cast<ValueId>(i)));
+    return arguments;
+  }
+
+  std::vector<ValueId> values_;
+  std::array<void*, 4> pointers_ = {};  // x, w, y and the bias
+  const std::size_t x_bytes_, y_bytes_, room_of_x_, room_of_y_;
+  PrimitiveKernel product_;
+};
 
 LayoutChoice choose_fc(const LayoutQuery& query, Device& device) {
   const PrimitiveDesc desc =
@@ -44,7 +104,10 @@ std::unique_ptr<Kernel> make_fc(const OpView& op, Device& device) {
                                               {DNNL_ARG_DST, op.output_id("y"), way.y}};
   if (op.has_input("b")) arguments.push_back({DNNL_ARG_BIAS, op.input_id("b"), descriptor_of(op.input("b"))});
   const Descriptor* bias = op.has_input("b") ? &arguments.back().descriptor : nullptr;
-  return std::make_unique<PrimitiveKernel>(op, cpu, inner_product(way, bias, cpu.engine()), arguments);
+  const PrimitiveDesc desc = inner_product(way, bias, cpu.engine());
+  if (op.input("x").shape[0] < kLeastRows)
+    return std::make_unique<ProductOfFewRows>(op, cpu, desc, arguments);
+  return std::make_unique<PrimitiveKernel>(op, cpu, desc, arguments);
 }
 
 Way grad_input_way(const OpView& op) {

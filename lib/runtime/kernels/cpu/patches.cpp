@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "runtime/kernels/cpu/onednn/inner_product.h"
 #include "runtime/kernels/cpu/threads/parallel_for.h"
 
 namespace fleetrun::runtime::cpu {
@@ -169,6 +170,7 @@ std::optional<Way> as_matrices(const ops::Window& window, const Shape& weight, c
   if (weight[2] * weight[3] > 1 && weight[1] % kLargestBlock != 0) return {};  // a block would hold two taps
   if (!channels_are_last(way.x) || !channels_are_last(way.y)) return {};
   const PatchGeometry at(window, way);
+  if (at.patches() < kLeastRows) return {};
   if (!are_pixels(window) && at.bytes() > kMostPatches) return {};
   const auto w = matrix_of_weight(way.w, weight);
   if (!w) return {};

@@ -15,7 +15,8 @@
 namespace fleetrun::runtime::cpu {
 
 // The images of `way`, any or channels last, and its weight, any or in blocks of that order, as these matrices. Empty for other
-// layouts, for groups (`weight` has 5 dims then), dilations, taps of other than 64, 128, ... channels, and where the patches would take too much memory.
+// layouts, for groups (`weight` has 5 dims then), dilations, taps of other than 64, 128, ... channels, fewer patches
+// than kLeastRows, and where the patches would take too much memory.
 std::optional<Way> as_matrices(const ops::Window& window, const Shape& weight, const Way& way);
 
 // How the weight lies whose matrix is that: the way back, of blocked ones.
