@@ -1,6 +1,7 @@
 #include "runtime/compile/check_frozen.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,11 @@
 
 namespace fleetrun::runtime {
 namespace {
+
+// The statistics of a batch norm follow its weight and bias, and are not frozen by themselves.
+bool is_running_statistic(std::string_view name) {
+  return name.ends_with(".running_mean") || name.ends_with(".running_var");
+}
 
 // A frozen batch norm normalises with its running statistics, and has no gradient then.
 void check_batch_norms(const Program& program, const OpTable& ops) {
@@ -35,8 +41,10 @@ void check_frozen(const Program& program, const std::vector<std::string>& frozen
   if (frozen.empty()) return;
   const std::vector<ValueId> states = program.of_kind(ValueKind::state);
   for (const std::string& pattern : frozen)
-    if (std::ranges::none_of(states,
-                             [&](ValueId id) { return is_frozen({pattern}, program.value(id).name); }))
+    if (std::ranges::none_of(states, [&](ValueId id) {
+          const std::string& name = program.value(id).name;
+          return !is_running_statistic(name) && is_frozen({pattern}, name);
+        }))
       throw Error(
           ErrorKind::config,
           fmt::format("model.freeze has \"{}\", wanted the name of a layer, or a pattern such as \"layer1*\"",

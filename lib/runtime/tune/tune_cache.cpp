@@ -30,6 +30,7 @@ constexpr std::array kThatMatter = {"model.",
                                     "optimizer.ema_decay",
                                     "strategy.",
                                     "train.threads",
+                                    "train.global_batch",
                                     "env"};
 constexpr std::array kThatDoNot = {"model.pretrained", "data.train.seed", "strategy.auto"};
 

@@ -116,7 +116,7 @@ TEST_CASE("a gradient that is an activation by now lies like its parameter, too"
 }
 
 TEST_CASE("an update that would combine a parameter with a gradient of another layout is refused") {
-  test::check_error(ErrorKind::internal, "op careless_update would combine w with g, which has another layout", [] {
+  check_error(ErrorKind::internal, "op careless_update would combine w with g, which has another layout", [] {
     placed(
         "feed image f32[4]\nparameter w f32[4] constant 0.0\nactivation a f32[4]\nactivation g f32[4]\n"
         "blocked_op x=image w=w -> y=a {} forward\n"

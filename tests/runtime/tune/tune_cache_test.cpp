@@ -91,6 +91,7 @@ TEST_CASE("the key changes with what a step depends on, and with nothing else") 
   CHECK(key_with({"output.dir=elsewhere"}) == key);
   CHECK(key_with({"strategy.nccl_comm_num=1"}) != key);  // the user fixed it
   CHECK(key_with({"data.batch_size=64"}) != key);
+  CHECK(key_with({"train.global_batch=48"}) != key);
   CHECK(key_with({"model.name=lenet"}) != key);
   CHECK(key_with({"optimizer.name=adam"}) != key);
   const auto with = [&](TuneKey changed) {

@@ -82,9 +82,11 @@ int big_endian(std::span<const std::uint8_t> bytes) {
                           std::uint32_t{bytes[2]} << 8U | std::uint32_t{bytes[3]});
 }
 
-// Channels 0.
+// Channels 0. Nothing when the first chunk is not IHDR: libpng skips unknown chunks before it, and another size would be read here.
 std::optional<ImageShape> stored_shape(std::span<const std::uint8_t> bytes) {
   if (!is_png(bytes) || bytes.size() < kWidthAt + 8) return std::nullopt;
+  const std::string_view first(reinterpret_cast<const char*>(bytes.data()) + kWidthAt - 4, 4);
+  if (first != "IHDR") return std::nullopt;
   return ImageShape{0, big_endian(bytes.subspan(kWidthAt + 4)), big_endian(bytes.subspan(kWidthAt))};
 }
 
@@ -116,7 +118,9 @@ std::optional<ImageShape> probe_png(std::span<const std::uint8_t> bytes) {
 
 void decode_png(std::span<const std::uint8_t> bytes, const std::string& file, Image& image) {
   const std::optional<ImageShape> size = stored_shape(bytes);
-  if (!size) throw Error(ErrorKind::data, fmt::format("{}: broken PNG file: the file is truncated", file));
+  if (!size)
+    throw Error(ErrorKind::data,
+                fmt::format("{}: broken PNG file: it does not begin with a whole header (IHDR)", file));
   check_image_size(file, size->width, size->height);
   Reader reader;
   reader.rest = bytes;

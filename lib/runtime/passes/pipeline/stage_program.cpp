@@ -15,7 +15,8 @@
 namespace fleetrun::runtime {
 namespace {
 
-constexpr std::int64_t kKeysOfMicroBatch = 1 << 20;  // more than any program has random ops
+// More than any program has random ops. DropoutDraw has 24 bits for all keys: enough for 4,096 micro-batches.
+constexpr std::int64_t kKeysOfMicroBatch = 1 << 12;
 
 // More than ten members: what an op becomes depends on all that was built of the stage before it.
 class StageBuilder {

@@ -51,6 +51,13 @@ void note_ignored(std::string_view key, const DataSet& set, std::vector<std::str
   notes.push_back(printable(note));
 }
 
+// Whether every sample of the test is one of the training's.
+bool is_trained_on(const DataSet& test, const DataSet& train) {
+  const int last = test.size() - 1;
+  return last < train.size() && test.describe(0) == train.describe(0) &&
+         test.describe(last) == train.describe(last);
+}
+
 }  // namespace
 
 LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
@@ -78,6 +85,9 @@ DataSets::DataSets(const job::DataSpec& spec, std::int64_t seed) : train(open_da
   if (const std::string note = note_unnamed_classes(*test, train->class_names(), train->classes());
       !note.empty())
     notes.push_back(note);
+  if (is_trained_on(*test, *train))
+    notes.emplace_back(
+        "warning: data.test has samples of data.train: the test's score says nothing about new samples");
 }
 
 DataSets::DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes)

@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/error/error.h"
+#include "runtime/ops/rules/dropout.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/pipeline/assign_stages.h"
 #include "support/pass_text.h"
@@ -91,6 +93,24 @@ TEST_CASE("the last stage receives values, sends gradients, and has the results"
         "send x=a@GRAD.m1 -> {communicator=1} communication\n"
         "sgd param=b.w grad=b.w@GRAD learning_rate=rate -> param=b.w {weight_decay=0} optimize after "
         "b.w@GRAD\n");
+}
+
+TEST_CASE("each micro-batch drops other elements") {
+  Program program = parse_program(
+      "feed image f32[2,4]\nparameter a.w f32[4,4]\nactivation a f32[2,4]\nactivation b f32[2,4]\n"
+      "fc x=image w=a.w -> y=a {} forward\n"
+      "dropout x=a -> y=b {key=3; p=0.5} forward\n"
+      "fetch b\n",
+      all_ops());
+  constexpr int kMicroBatches = 64;
+  const Program stage = stage_program(program, {.place = {0, 1}, .micro_batches = kMicroBatches});
+  std::set<std::uint64_t> draws;
+  for (const Op& op : stage.ops)
+    if (op.type == "dropout")
+      draws.insert(
+          ops::DropoutDraw{.key = static_cast<std::uint32_t>(std::get<std::int64_t>(op.attributes.at("key")))}
+              .high());
+  CHECK(draws.size() == kMicroBatches);
 }
 
 TEST_CASE("the forward part is cut where the more expensive of two stages is the cheapest") {

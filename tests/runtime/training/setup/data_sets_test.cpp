@@ -55,7 +55,23 @@ TEST_CASE("files that are no images are ignored, and a line names some of them")
         std::vector<std::string>{"data.train: 5 files ignored: cat/x.tiff, dog/a.txt, dog/b.txt and 2 more"});
   job::DataSpec spec = pets.spec();
   spec.test = spec.train;
-  CHECK(DataSets(spec, 1).notes.back().starts_with("data.test: 5 files ignored: "));
+  CHECK(DataSets(spec, 1).notes.at(1).starts_with("data.test: 5 files ignored: "));
+}
+
+TEST_CASE("a line warns of a test on the samples that the model trains on") {
+  const std::string warning =
+      "warning: data.test has samples of data.train: the test's score says nothing about new samples";
+  const Pets pets, others;
+  job::DataSpec spec = pets.spec();
+  spec.test = spec.train;
+  CHECK(DataSets(spec, 1).notes == std::vector{warning});
+  spec.test = others.spec().train;
+  CHECK(DataSets(spec, 1).notes.empty());
+  spec.train = {.format = job::DataFormat::synthetic, .samples = 8, .shape = {1, 4, 4}, .classes = 2};
+  spec.test = spec.train;
+  CHECK(DataSets(spec, 1).notes == std::vector{warning});
+  spec.test->seed = 1;
+  CHECK(DataSets(spec, 1).notes.empty());
 }
 
 TEST_CASE("a folder in the folder of a class is named as one") {
