@@ -27,6 +27,7 @@ constexpr std::size_t kPiece =
     128 << 10;  // bytes of one call: they stay in the core's cache until they are summed
 // Awake, a rank answers within some microseconds; from sleep it takes some tens. Others may have its core meanwhile.
 constexpr std::chrono::microseconds kAwakeTime{50};
+constexpr std::chrono::seconds kStandstill{2};  // this process was stopped, as by Ctrl-Z: the time does not count
 constexpr milliseconds kLookEvery{200};  // well under the time after which a silent peer is lost
 
 // The slices of a buffer as they travel: from one to that before it, and so on round the ring.
@@ -174,7 +175,9 @@ class Wait {
       return;
     }
     if (!std::exchange(slept_, true)) waits_.before_sleep();
+    const Clock::time_point looked = Clock::now();
     if (::poll(events.data(), events.size(), static_cast<int>(kLookEvery.count())) != 0) return;
+    if (const Clock::duration slept = Clock::now() - looked; slept > kStandstill) start_ += slept;
     const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - start_);
     waits_.look(peers, waited);
     if (waited >= waits_.deadline)

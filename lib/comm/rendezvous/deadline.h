@@ -15,12 +15,20 @@ class Deadline {
     return std::max(left, std::chrono::milliseconds(0));
   }
   bool passed() const { return remaining().count() == 0; }
+  // Call it at each look of a wait that looks several times a second. Seconds between two looks mean that this process stood still, as
+  // after Ctrl-Z or in a frozen container: that time does not count.
+  void look(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) {
+    constexpr std::chrono::seconds kStandstill{2};
+    if (now - looked_ > kStandstill) end_ += now - looked_;
+    looked_ = now;
+  }
   double total_seconds() const { return std::chrono::duration<double>(total_).count(); }
   std::chrono::steady_clock::time_point end() const { return end_; }
 
  private:
   std::chrono::steady_clock::time_point end_;
   std::chrono::milliseconds total_;
+  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace fleetrun::comm

@@ -92,8 +92,9 @@ Socket Socket::connect(const Endpoint& peer, Deadline deadline) {
 
 bool Socket::wait_for(short events, Deadline deadline) const {
   while (true) {
-    const Deadline look(std::min(deadline.remaining(), kLookEvery));
-    const int ready = poll_until(fd_.get(), events, look);
+    const Deadline next(std::min(deadline.remaining(), kLookEvery));
+    const int ready = poll_until(fd_.get(), events, next);
+    deadline.look();
     if (ready < 0) throw peer_error(peer_, describe_errno(errno));
     if (ready != 0 || deadline.passed()) return ready != 0;
     if (state_of_peer(fd_.get()) == PeerState::silent)

@@ -101,7 +101,7 @@ bool SharedMeeting::comes_while_awake(int rank) const {
 }
 
 std::optional<Absence> SharedMeeting::sleep_until_it_comes(int rank) {
-  const Deadline deadline(deadline_);
+  Deadline deadline(deadline_);
   SharedControl& theirs = control(rank);
   while (true) {
     theirs.sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -111,6 +111,7 @@ std::optional<Absence> SharedMeeting::sleep_until_it_comes(int rank) {
     if (has_come(rank)) return std::nullopt;
     if (auto gone = find_gone()) return gone;
     if (auto failed = find_failed()) return failed;
+    deadline.look();
     if (deadline.passed()) return describe_late();
   }
 }

@@ -46,7 +46,7 @@ void TrainingCommunicators::make_gradients(const job::StrategySpec& strategy, co
   same_layers_ = flat_;
   if (strategy.pipeline) add_links(job::stages_of(strategy, all.size), prefix);
   const bool in_groups = strategy.use_hierarchical_allreduce.value_or(false);
-  if (!in_groups && !strategy.pipeline) of_gradients_.push_back(flat_);
+  if (!in_groups && !strategy.pipeline) add(flat_, "communicator 0");
   for (int i = static_cast<int>(of_gradients_.size()); i < strategy.nccl_comm_num; ++i) {
     const comm::MakeCommunicator make = [&](const comm::Party& party, const std::string& name) {
       auto of_device = device_.make_communicator(party, i);
@@ -60,25 +60,32 @@ void TrainingCommunicators::make_gradients(const job::StrategySpec& strategy, co
                                                .name = name},
                                               make)
                     : make(all, name);
-    of_gradients_.push_back(made.get());
+    add(made.get(), fmt::format("communicator {}", i));
     made_.push_back({nullptr, std::move(made)});
   }
   if (job::shards_in_groups(strategy)) add_groups(strategy, prefix);
 }
 
-// Those of the groups of sharding, then those of the ranks with the same place in their groups.
+void TrainingCommunicators::add(comm::Communicator* communicator, const std::string& name) {
+  of_gradients_.push_back(communicator);
+  names_.push_back(name);
+}
+
+// Those of the groups of sharding, then those of the ranks with the same place in their groups. Each group has names of its own: the
+// collectives of two groups are not the same ones.
 void TrainingCommunicators::add_groups(const job::StrategySpec& strategy, const std::string& prefix) {
-  for (const auto make_circle : {comm::make_group, comm::make_places})
+  const int degree = *strategy.sharding_configs.sharding_degree, rank = world_.env.rank;
+  for (const auto& [make_circle, circle_name] :
+       {std::pair(&comm::make_group, fmt::format("group {}", rank / degree)),
+        std::pair(&comm::make_places, fmt::format("places {}", rank % degree))})
     for (int i = 0; i < strategy.nccl_comm_num; ++i) {
       const int number = static_cast<int>(of_gradients_.size());
       const auto make = [&](const comm::Party& party, const std::string& name) {
         auto of_device = device_.make_communicator(party, number);
         return of_device ? std::move(of_device) : world_.more(party, name);
       };
-      comm::Circle circle = make_circle({world_.party(), *strategy.sharding_configs.sharding_degree,
-                                         fmt::format("{}sharding {}", prefix, i)},
-                                        make);
-      of_gradients_.push_back(circle.communicator.get());
+      comm::Circle circle = make_circle({world_.party(), degree, fmt::format("{}sharding {}", prefix, i)}, make);
+      add(circle.communicator.get(), fmt::format("communicator {}, {}", number, circle_name));
       made_.push_back(std::move(circle));
     }
 }
@@ -95,8 +102,7 @@ void TrainingCommunicators::add_links(int stages, const std::string& prefix) {
   };
   links_ = std::make_unique<PipelineLinks>(world_.party(), stages, make);
   for (PipelineLink& link : links_->take()) {
-    of_gradients_.push_back(link.communicator.get());
-    names_of_links_.push_back(link.name);
+    add(link.communicator.get(), link.name);
     made_.push_back({nullptr, std::move(link.communicator)});
   }
   same_layers_ = of_gradients_.back();
@@ -106,9 +112,7 @@ void TrainingCommunicators::record_in(FlightRecords& records) const {
   world_.communicator->record_in(records, "world");
   if (flat_ != world_.communicator.get()) flat_->record_in(records, "device");
   for (std::size_t i = 0; i < of_gradients_.size(); ++i)
-    if (of_gradients_[i] != flat_)
-      of_gradients_[i]->record_in(
-          records, i < names_of_links_.size() ? names_of_links_[i] : fmt::format("communicator {}", i));
+    if (of_gradients_[i] != flat_) of_gradients_[i]->record_in(records, names_[i]);
 }
 
 std::string describe_communicators(const job::StrategySpec& strategy) {

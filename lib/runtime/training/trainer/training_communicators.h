@@ -32,6 +32,7 @@ class TrainingCommunicators {
 
  private:
   void make_gradients(const job::StrategySpec& strategy, const std::string& prefix);
+  void add(comm::Communicator* of_gradients, const std::string& name);
   void add_groups(const job::StrategySpec& strategy, const std::string& prefix);
   void add_links(int stages, const std::string& prefix);
   void record_in(FlightRecords& records) const;
@@ -39,11 +40,11 @@ class TrainingCommunicators {
   comm::World& world_;
   Device& device_;
   std::unique_ptr<PipelineLinks> links_;  // with strategy.pipeline: the stores of what they made
-  std::vector<std::string> names_of_links_;
   std::vector<comm::Circle> made_;  // those of all ranks have no store of their own
   comm::Communicator* flat_ = nullptr;
   comm::Communicator* same_layers_ = nullptr;
   std::vector<comm::Communicator*> of_gradients_;
+  std::vector<std::string> names_;  // of those, in the flight record
 };
 
 // "all-reduces by 2 communicators, in groups of 4 ranks by their leaders, each waited for; num_threads 3"

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <mutex>
+#include <set>
+#include <string>
 
 #include "job/spec/settle_strategy.h"
 #include "support/small_training.h"
@@ -35,6 +38,29 @@ TEST_CASE("sharding in groups has communicators of all ranks, of the groups, and
   });
   CHECK(describe_communicators(strategy) ==
         "all-reduces by 2 communicators, sharded by 2 ranks, 2 groups, each waited for; num_threads 7");
+}
+
+TEST_CASE("the flight record tells the communicators of one group from those of another") {
+  job::StrategySpec strategy;
+  strategy.sharding = true;
+  strategy.sharding_configs.sharding_degree = 2;
+  strategy = job::settle_strategy(strategy, {.all = kRanks, .of_node = kRanks}).strategy;
+  test::ThreadWorlds worlds;
+  std::mutex checks;
+  std::map<std::string, std::set<int>> ranks;
+  testing::run_ranks(kRanks, [&](int rank) {
+    comm::World world = worlds.world_of(rank, kRanks);
+    const auto device = make_cpu_device();
+    FlightRecords records;
+    const TrainingCommunicators made(strategy, world, *device, &records);
+    const std::lock_guard lock(checks);
+    for (const FlightHistory& history : records.read()) ranks[history.communicator].insert(rank);
+  });
+  using Ranks = std::set<int>;
+  CHECK(ranks["communicator 1, group 0"] == Ranks{0, 1});
+  CHECK(ranks["communicator 1, group 1"] == Ranks{2, 3});
+  CHECK(ranks["communicator 2, places 0"] == Ranks{0, 2});
+  CHECK(ranks["communicator 2, places 1"] == Ranks{1, 3});
 }
 
 }  // namespace
