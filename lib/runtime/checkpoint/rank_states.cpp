@@ -113,8 +113,12 @@ void share_mean_residuals(const Checkpoint* checkpoint, const Program& program, 
 }  // namespace
 
 void average_over_ranks(std::vector<float>& values, comm::Communicator& all_ranks) {
+  std::vector<float> first = values;
+  all_ranks.broadcast(floats(first), 0);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= first[i];
   all_ranks.all_reduce(floats(values), comm::ReduceOp::sum);
-  for (float& value : values) value /= static_cast<float>(all_ranks.size());
+  const auto ranks = static_cast<float>(all_ranks.size());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first[i] + values[i] / ranks;
 }
 
 PlainTensors gather_rank_states(const Program& program, const Storage& storage,

@@ -13,7 +13,8 @@
 
 namespace fleetrun::runtime {
 
-// Every rank calls it: the mean over the ranks, bit for bit the same on every rank.
+// Every rank calls it: the mean over the ranks, bit for bit the same on every rank. What all ranks have alike, such as a frozen weight,
+// keeps its bits.
 void average_over_ranks(std::vector<float>& values, comm::Communicator& all_ranks);
 
 // Every rank calls it; rank 0 gets the content of kRankStatesFile, which is empty where all ranks have the same tensors.

@@ -85,6 +85,9 @@ Loader::Loader(const DataSet& data_set, const LoaderOptions& options)
     stop_threads();
     throw Error(ErrorKind::os,
                 fmt::format("starting {} loader threads: {}", options.threads, problem.what()));
+  } catch (...) {  // no memory for the pixels of another thread
+    stop_threads();
+    throw;
   }
 }
 

@@ -183,7 +183,8 @@ inline std::string make_webp(const Image& image) {
 }
 
 // The file as one with Exif that says this orientation (RFC 9649, section 2.7).
-inline std::string with_webp_orientation(const std::string& webp, const ImageShape& shape, int orientation) {
+inline std::string with_webp_orientation(const std::string& webp, const ImageShape& shape, int orientation,
+                                         const std::string& before_exif = "") {
   constexpr std::uint32_t kHasExif = 8;
   const auto chunk = [](const std::string& name, const std::string& content) {
     return name + little_endian(static_cast<std::uint32_t>(content.size())) + content +
@@ -192,7 +193,7 @@ inline std::string with_webp_orientation(const std::string& webp, const ImageSha
   const auto side = [](int pixels) { return little_endian(static_cast<std::uint32_t>(pixels - 1), 3); };
   const std::string chunks = "WEBP" +
                              chunk("VP8X", little_endian(kHasExif) + side(shape.width) + side(shape.height)) +
-                             webp.substr(12) + chunk("EXIF", make_exif(orientation, true));
+                             webp.substr(12) + chunk("EXIF", before_exif + make_exif(orientation, true));
   return "RIFF" + little_endian(static_cast<std::uint32_t>(chunks.size())) + chunks;
 }
 

@@ -31,10 +31,17 @@ class Tiff {
   bool little_;
 };
 
+constexpr char kName[] = "Exif\0";  // and the zero that ends the literal
+
+// In a JPEG file it has the name in front, and some programs write that into WebP files, too.
+bool has_name(Bytes exif) {
+  return exif.size() > sizeof kName && std::memcmp(exif.data(), kName, sizeof kName) == 0;
+}
+
 }  // namespace
 
 int orientation_in(Bytes exif) {
-  const Tiff tiff(exif);
+  const Tiff tiff(has_name(exif) ? exif.subspan(sizeof kName) : exif);
   const auto directory = tiff.number(4, 4);
   const auto entries = directory ? tiff.number(*directory, 2) : std::nullopt;
   for (std::size_t i = 0; i < entries.value_or(0); ++i) {
@@ -50,15 +57,12 @@ int orientation_in(Bytes exif) {
 
 int read_orientation(Bytes jpeg) {
   constexpr std::uint8_t kApp1 = 0xe1, kScan = 0xda;
-  constexpr char kName[] = "Exif\0";  // and the zero that ends the literal
   std::size_t at = 2;
   while (at + 4 <= jpeg.size() && jpeg[at] == 0xff && jpeg[at + 1] != kScan) {
     const std::size_t length = std::size_t{jpeg[at + 2]} << 8U | jpeg[at + 3];  // itself included
     if (length < 2 || jpeg.size() - at - 2 < length) break;
     const Bytes segment = jpeg.subspan(at + 4, length - 2);
-    if (jpeg[at + 1] == kApp1 && segment.size() > sizeof kName &&
-        std::memcmp(segment.data(), kName, sizeof kName) == 0)
-      return orientation_in(segment.subspan(sizeof kName));
+    if (jpeg[at + 1] == kApp1 && has_name(segment)) return orientation_in(segment);
     at += 2 + length;
   }
   return kUpright;

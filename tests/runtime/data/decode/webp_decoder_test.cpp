@@ -44,6 +44,14 @@ TEST_CASE("a WebP file is turned as its Exif says, which stands at its end") {
   }
 }
 
+TEST_CASE("a WebP file is turned by an Exif with a name in front, too") {
+  const Image picture = noisy_image(3, 16, 24);
+  Image upright = picture;
+  make_upright(6, upright);
+  const std::string name("Exif\0\0", 6);
+  CHECK(decode(with_webp_orientation(make_webp(picture), picture.shape, 6, name)).pixels == upright.pixels);
+}
+
 TEST_CASE("a whole WebP file that lacks the Exif that it promises is upright") {
   const std::string file = make_webp(gradient_image(3, 16, 24));
   std::string promising = with_webp_orientation(file, {3, 16, 24}, 6);
