@@ -270,6 +270,12 @@ void note_settings_without_switch(const Key& keys, Draft& draft) {
     draft.notes.push_back(
         fmt::format("{} of {} has no effect: strategy.{} is false", path, draft.place_of(path), name));
   }
+  if (draft.spec.strategy.use_hierarchical_allreduce.value_or(false)) return;
+  for (const std::string path :
+       {"strategy.hierarchical_allreduce_inter_nranks", "strategy.hierarchical_allreduce_algorithm"})
+    if (draft.written.count(path) > 0)
+      draft.notes.push_back(fmt::format("{} of {} has no effect: strategy.use_hierarchical_allreduce is not true",
+                                        path, draft.place_of(path)));
 }
 
 }  // namespace fleetrun::job

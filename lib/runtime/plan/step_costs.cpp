@@ -29,6 +29,11 @@ void add_kept(const Value& value, StepCosts& costs) {
     (value.of == kNone ? costs.buffer_bytes : costs.optimizer_bytes) += bytes;
 }
 
+// A frozen weight is a state that belongs to no parameter, as are running statistics, which no convolution or product reads.
+bool is_weight(const Value& value) {
+  return value.kind == ValueKind::parameter || (value.kind == ValueKind::state && value.of == kNone);
+}
+
 double bytes_of(const Program& program, const std::vector<ValueId>& ids) {
   double bytes = 0;
   for (const ValueId id : ids)
@@ -42,7 +47,7 @@ double flops_of(const Program& program, const Op& op) {
   const Shape& y = program.value(op.outputs[0]).shape;
   double flops = 0;
   for (const ValueId id : op.inputs) {
-    if (id == kNone || program.value(id).kind != ValueKind::parameter || y.size() < 2) continue;
+    if (id == kNone || !is_weight(program.value(id)) || y.size() < 2) continue;
     const Shape& w = program.value(id).shape;
     if (w.size() >= 2)
       flops += 2.0 * static_cast<double>(count_of(w)) * static_cast<double>(count_of(y)) /

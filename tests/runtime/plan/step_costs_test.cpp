@@ -45,6 +45,13 @@ TEST_CASE("ResNet-50: the published numbers of parameters and multiplications") 
   CHECK(flops_of(costs) / 8 == doctest::Approx(2 * 4.09e9).epsilon(0.01));  // 4.09 GMAC, torchvision
 }
 
+TEST_CASE("frozen layers compute as much in the forward part as others") {
+  job::JobSpec job = job_of("resnet50", 224, 8);
+  const double all = flops_of(costs_of(job));
+  job.model.freeze = {"conv1", "bn1", "layer1*", "layer2*"};
+  CHECK(flops_of(costs_of(job)) == all);
+}
+
 TEST_CASE("ResNet-50: the predicted memory is that of the executor, within a few percent") {
   const job::JobSpec job = job_of("resnet50", 224, 8);
   const StepCosts costs = costs_of(job);
