@@ -24,7 +24,7 @@ NodeFailure Coordinator::failure_of_nodes(ErrorKind kind, const std::string& lin
 
 Coordinator::Coordinator(CoordinatorOptions options, TimePoint now)
     : options_(std::move(options)),
-      restarts_(options_.restart, options_.takes_over ? options_.takes_over->restarts : 0),
+      restarts_(options_.restart, options_.takes_over ? options_.takes_over->restarts : EarlierRestarts()),
       began_(now),
       next_note_(now + options_.note_every) {
   if (!options_.takes_over) return;

@@ -53,7 +53,7 @@ struct TakeOver {
   NodeFailure loss;
   Clock::duration detection{};  // from the last sign of life of the lost node until we knew
   int survivors = 1;            // nodes of the last attempt without the lost one
-  int restarts = 0;             // before
+  EarlierRestarts restarts;     // before
   Terms terms;                  // that all nodes share
   Clock::duration meet = std::chrono::seconds(3);  // how long the others have to come
 };
@@ -167,9 +167,9 @@ class Coordinator {
   int candidates() const;
   void take_places();
   void add_missing();
-  Actions tell_places();
-  Places places() const;
-  Actions tell_places_to_waiting(const std::vector<PeerId>& peers) const;
+  Actions tell_places(TimePoint now);
+  Places places(TimePoint now) const;
+  Actions tell_places_to_waiting(const std::vector<PeerId>& peers, TimePoint now) const;
   Tell note_for_waiting(const Node& node) const;
   std::optional<TimePoint> take_in_at() const;
   Actions take_in(TimePoint now);

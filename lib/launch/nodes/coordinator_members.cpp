@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <csignal>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -67,7 +68,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
     if (phase_ == Phase::joining) begin = {Tell{{peer}, Note{.line = "", .missing = missing()}}};
     return begin;
   }
-  Actions actions = tell_places_to_waiting({peer});
+  Actions actions = tell_places_to_waiting({peer}, now);
   actions.push_back(note_for_waiting(waiting_.back()));
   if (phase_ != Phase::gathering) return actions;
   for (auto& action : go_on_if_enough(now)) actions.push_back(std::move(action));
@@ -134,7 +135,7 @@ Coordinator::Actions Coordinator::place(TimePoint now) {
   terms_ = nodes_.front().join.terms;
   phase_ = Phase::preparing;
   start_at_ = now;
-  Actions actions = tell_places();
+  Actions actions = tell_places(now);
   for (const Node& node : waiting_) actions.push_back(note_for_waiting(node));
   return actions;
 }
@@ -245,16 +246,19 @@ void Coordinator::add_missing() {
   }
 }
 
-Places Coordinator::places() const {
+Places Coordinator::places(TimePoint now) const {
   Places all = {
       .run_id = options_.run_id, .nodes = {}, .attempt = attempt_, .restarts = restarts_.restarts()};
   for (const Node& node : nodes_)
     all.nodes.push_back({node.join.address, node.join.host, node.join.logs, node.join.device_ids});
+  const std::vector<Clock::duration> ages = restarts_.ages_inside_window(now);
+  for (const auto age : std::span(ages).last(std::min(ages.size(), kMostRestartAges)))
+    all.restart_ages.push_back(age / std::chrono::nanoseconds(1));
   return all;
 }
 
 // From now on the nodes may be ready for the attempt, and others may hear of that.
-Coordinator::Actions Coordinator::tell_places() {
+Coordinator::Actions Coordinator::tell_places(TimePoint now) {
   const auto count = static_cast<int>(nodes_.size());
   Actions actions;
   for (int rank = 0; rank < count; ++rank) {
@@ -262,17 +266,18 @@ Coordinator::Actions Coordinator::tell_places() {
     node.seen.be_ready({attempt_, count, rank});
     actions.push_back(Tell{{node.peer}, Place{rank}});
   }
-  actions.push_back(tell_members(places()).front());
+  actions.push_back(tell_members(places(now)).front());
   std::vector<PeerId> others;
   for (const Node& node : waiting_) others.push_back(node.peer);
   if (!others.empty())
-    for (auto& action : tell_places_to_waiting(others)) actions.push_back(std::move(action));
+    for (auto& action : tell_places_to_waiting(others, now)) actions.push_back(std::move(action));
   return actions;
 }
 
 // So that they know who may take over.
-Coordinator::Actions Coordinator::tell_places_to_waiting(const std::vector<PeerId>& peers) const {
-  return {Tell{peers, Place{-1}}, Tell{peers, places()}};
+Coordinator::Actions Coordinator::tell_places_to_waiting(const std::vector<PeerId>& peers,
+                                                         TimePoint now) const {
+  return {Tell{peers, Place{-1}}, Tell{peers, places(now)}};
 }
 
 Coordinator::Tell Coordinator::note_for_waiting(const Node& node) const {
@@ -374,7 +379,7 @@ Coordinator::Actions Coordinator::begin_next(Clock::duration delay, TimePoint no
     const std::size_t before = nodes_.size();
     take_places();
     if (nodes_.size() != before) restarts_.forget_steps();
-    actions = tell_places();
+    actions = tell_places(now);
   }
   for (Node& node : nodes_) {
     node.state = State::joined;

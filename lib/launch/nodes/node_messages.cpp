@@ -131,7 +131,8 @@ std::pair<const char*, JsonValue> to_message(const Places& places) {
   return {"places", JsonValue::object({{"run_id", places.run_id},
                                        {"nodes", to_value(places.nodes)},
                                        {"attempt", places.attempt},
-                                       {"restarts", places.restarts}})};
+                                       {"restarts", places.restarts},
+                                       {"restart_ages", places.restart_ages}})};
 }
 std::pair<const char*, JsonValue> to_message(const Start& start) {
   return {"start", JsonValue::object({{"attempt", start.attempt},

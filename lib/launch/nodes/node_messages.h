@@ -127,11 +127,15 @@ struct NodePlace {
 struct Place {
   int node_rank = 0;  // -1: the node waits, and the places that follow are those of the others
 };
+constexpr std::size_t kMostRestartAges = 1000;  // about 15 kB of a frame, which may have 1 MiB
 struct Places {
   std::string run_id;
   std::vector<NodePlace> nodes;
   int attempt = 0;   // of which these are the nodes
   int restarts = 0;  // before it
+  // ns since each of the newest restarts, for the node that may take over: those that --restart_window counts, at most
+  // kMostRestartAges. None without the flag.
+  std::vector<std::int64_t> restart_ages = {};
 };
 // Place and Places together.
 struct Placed {

@@ -309,6 +309,9 @@ void NodeSession::on_places(const Places& places) {
   taking_over_.reset();
   search_.end();
   known_ = {node_rank_, places.run_id, places.nodes, places.attempt, places.restarts};
+  restarts_ = {places.restarts};
+  for (const std::int64_t age : places.restart_ages)
+    restarts_.began.push_back(Clock::now() - std::chrono::nanoseconds(age));
   if (node_rank_ < 0) return;
   (placed_ ? next_places_ : placed_) = known_;
   attempt_ = places.attempt;

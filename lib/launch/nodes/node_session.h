@@ -164,6 +164,7 @@ class NodeSession {
   int node_rank_ = 0;  // from Place
   std::optional<Placed> placed_, next_places_;
   std::optional<Placed> known_;  // the latest places, also when this node has none: node_rank -1
+  EarlierRestarts restarts_;     // before them
   AttemptsSeen seen_;
   NodeSearch search_;
   Timer look_;  // for a successor

@@ -20,7 +20,7 @@ constexpr auto kLookEvery = std::chrono::milliseconds(100);  // whether it is th
 }  // namespace
 
 bool NodeSession::may_restart_after_loss() const {
-  return is_elastic() && known_ && known_->restarts < options_.restart.most &&
+  return is_elastic() && known_ && !RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()) &&
          worth_restarting(options_.restart, static_cast<int>(ErrorKind::temporary));
 }
 
@@ -98,7 +98,7 @@ bool NodeSession::serve_as_successor() {
   options.takes_over = {.loss = taking_over_->loss,
                         .detection = taking_over_->detection,
                         .survivors = static_cast<int>(last.nodes.size()) - 1,
-                        .restarts = last.restarts,
+                        .restarts = restarts_,
                         .terms = options_.join.terms,
                         .meet = Succession::kTurn};
   options_.join.coordinates = true;

@@ -1,4 +1,5 @@
 // The other direction of node_messages.cpp: from JSON to messages.
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -184,11 +185,25 @@ std::optional<Signs> read_signs(Fields fields) {
   return fields.good ? std::optional(signs) : std::nullopt;
 }
 
+// The files of earlier versions have none.
+std::vector<std::int64_t> restart_ages(Fields& fields, int restarts) {
+  if (fields.object.find("restart_ages") == nullptr) return {};
+  const JsonValue* const list = fields.find("restart_ages", Kind::list);
+  if (list == nullptr) return {};
+  fields.good = fields.good && list->items.size() <= kMostRestartAges &&
+                std::cmp_less_equal(list->items.size(), restarts);
+  if (!fields.good) return {};
+  std::vector<std::int64_t> ages = numbers<std::int64_t>(*list, fields.good);
+  fields.good = fields.good && std::ranges::all_of(ages, [](std::int64_t age) { return age >= 0; });
+  return ages;
+}
+
 std::optional<Places> read_places(Fields fields) {
   Places places = {.run_id = fields.text("run_id"),
                    .nodes = {},
                    .attempt = fields.number<int>("attempt"),
                    .restarts = fields.number<int>("restarts")};
+  places.restart_ages = restart_ages(fields, places.restarts);
   const JsonValue* const nodes = fields.find("nodes", Kind::list);
   if (nodes == nullptr) return std::nullopt;
   for (const JsonValue& item : nodes->items) {

@@ -1,7 +1,6 @@
 #include "launch/supervise/restart_policy.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/error/exit_codes.h"
 
@@ -18,11 +17,21 @@ bool worth_restarting(const RestartPolicy& policy, int exit_code) {
          std::ranges::find(policy.never_after, exit_code) == policy.never_after.end();
 }
 
-// Nobody knows when another node's restarts were: they count from the first time that we look at them.
-bool RestartCounter::has_spent_all(TimePoint now) {
-  began_.insert(began_.end(), static_cast<std::size_t>(std::exchange(before_, 0)), now);
-  const auto counts = [&](TimePoint began) { return !policy_.window || now - began < *policy_.window; };
+bool RestartCounter::is_inside_window(TimePoint began, TimePoint now) const {
+  return policy_.window && began > now - *policy_.window;
+}
+
+bool RestartCounter::has_spent_all(TimePoint now) const {
+  if (!policy_.window) return restarts() >= policy_.most;
+  const auto counts = [&](TimePoint began) { return is_inside_window(began, now); };
   return std::ranges::count_if(began_, counts) >= policy_.most;
+}
+
+std::vector<Clock::duration> RestartCounter::ages_inside_window(TimePoint now) const {
+  std::vector<Clock::duration> ages;
+  for (const TimePoint began : began_)
+    if (is_inside_window(began, now)) ages.push_back(now - began);
+  return ages;
 }
 
 bool RestartCounter::made_progress(Clock::duration lived, std::optional<std::int64_t> step) {

@@ -22,11 +22,18 @@ struct RestartPolicy {
 // False for a failure that would repeat: base/error/exit_codes.def, and the user's own codes.
 bool worth_restarting(const RestartPolicy& policy, int exit_code);
 
+// What another node counted before.
+struct EarlierRestarts {
+  int count = 0;
+  std::vector<TimePoint> began = {};  // of the newest of them: those that the window may still count
+};
+
 class RestartCounter {
  public:
-  // `restarts`: those before, which another node counted.
-  explicit RestartCounter(RestartPolicy policy, int restarts = 0)
-      : policy_(std::move(policy)), before_(restarts) {}
+  explicit RestartCounter(RestartPolicy policy, EarlierRestarts earlier = {})
+      : policy_(std::move(policy)),
+        untimed_(earlier.count - static_cast<int>(earlier.began.size())),
+        began_(std::move(earlier.began)) {}
 
   // An attempt that ran for `lived` has failed `now`. `step` is the highest that a rank of ours has done; none: it is not
   // known, and then the time counts. Returns the delay until the next attempt; none: there is no next one.
@@ -36,18 +43,22 @@ class RestartCounter {
   bool after_loss(TimePoint now);
   // With another number of ranks an epoch has another number of steps, so that steps cannot be compared.
   void forget_steps() { best_step_.reset(); }
-  int restarts() const { return static_cast<int>(before_) + static_cast<int>(began_.size()); }
+  int restarts() const { return untimed_ + static_cast<int>(began_.size()); }
+  // No restart is left `now`, or none inside the window.
+  bool has_spent_all(TimePoint now) const;
+  // How long ago the restarts inside the window were, the newest last. Without a window none: their number says all.
+  std::vector<Clock::duration> ages_inside_window(TimePoint now) const;
   void forbid() { forbidden_ = true; }  // we were asked to end
   bool forbidden() const { return forbidden_; }
   // There were restarts, and the last attempt made no progress either.
   bool crash_loop() const { return crash_loop_; }
 
  private:
-  bool has_spent_all(TimePoint now);
+  bool is_inside_window(TimePoint began, TimePoint now) const;
   bool made_progress(Clock::duration lived, std::optional<std::int64_t> step);
 
   RestartPolicy policy_;
-  int before_ = 0;                // restarts that another node counted, until has_spent_all gives them a time
+  int untimed_ = 0;               // restarts that another node counted and that are older than the window
   std::vector<TimePoint> began_;  // by restart
   int fruitless_ = 0;             // attempts in a row that made no progress
   std::optional<std::int64_t> best_step_;  // of the attempts before

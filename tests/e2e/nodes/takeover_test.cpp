@@ -156,6 +156,23 @@ TEST_CASE("a node that takes over and does not see the checkpoints ends the run 
   CHECK(cluster.nothing_left());
 }
 
+TEST_CASE("with --restart_window, a restart that is older does not keep another node from taking over") {
+  Cluster cluster(3);
+  const std::string ranks = "'" + cluster.shared().path() + "'/$TORCHELASTIC_RESTART_COUNT.$RANK";
+  // A rank writes its file when the restart before it is older than the window.
+  cluster.start({"--nnodes=2:3", "--nproc_per_node=1", "--max_restart=1", "--restart_window=1",
+                 "--restart_delay=0", "--grace=2", "--", "sh", "-c",
+                 "[ $TORCHELASTIC_RESTART_COUNT.$RANK = 0.1 ] && exit 3; sleep 1.5; : > " + ranks +
+                     "; exec sleep 100"});
+  for (const char* rank : {"1.0", "1.1", "1.2"})
+    REQUIRE(comes_true([&] { return cluster.shared().has(rank); }, within(Cluster::kLimit)));
+  cluster.kill(0);
+  CHECK_MESSAGE(cluster.says(2, "the run goes on with 2 nodes and 2 ranks"), cluster.errors(2));
+  cluster.send(1, SIGTERM);
+  for (const int node : {1, 2}) CHECK(cluster.end_of(node).code == 143);
+  CHECK(cluster.nothing_left());
+}
+
 // Three nodes that meet at the first one. Which of the others takes over depends on the order in which they came.
 class MeetingByMaster {
  public:

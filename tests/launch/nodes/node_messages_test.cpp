@@ -77,6 +77,9 @@ TEST_CASE("what the first node says arrives as it was sent") {
       Places{"run", {{"10.0.0.1", "one", "/a", {{0}}}, {"10.0.0.2", "two", "/b c", {{0}, {1}}}}});
   CHECK(places.nodes[1].logs == "/b c");
   CHECK(places.nodes[1].device_ids.size() == 2);
+  CHECK(places.restart_ages.empty());
+  const std::vector<std::int64_t> ages = {3600000000001, 0};
+  CHECK(through_wire_to_node(Places{"run", {}, 4, 3, ages}).restart_ages == ages);
   CHECK(through_wire_to_node(Place{1}).node_rank == 1);
   const Start start = through_wire_to_node(Start{1, {{"10.0.0.1", 1}, {"10.0.0.2", 2}}, {"10.0.0.1", 3}, {}});
   CHECK(start.ranks[1] == Endpoint{"10.0.0.2", 2});
@@ -119,6 +122,30 @@ TEST_CASE("a first node of an earlier version can say why a node does not fit") 
   REQUIRE(over);
   CHECK(std::get<Over>(*over).failure->line == "the nodes do not agree");
   CHECK(std::get<Over>(*over).failure->signal == 0);
+}
+
+TEST_CASE(
+    "places with more restarts than there were or than fit, or with one in the future, are no message") {
+  const auto read = [](int restarts, const std::vector<std::int64_t>& ages) {
+    return decode_from_first(frame_of(encode(FromFirst(Places{"run", {}, 4, restarts, ages}))));
+  };
+  CHECK(read(2, {1, 0}));
+  CHECK_FALSE(read(1, {1, 0}));
+  CHECK_FALSE(read(2, {1, -1}));
+  CHECK(read(5000, std::vector<std::int64_t>(kMostRestartAges)));
+  CHECK_FALSE(read(5000, std::vector<std::int64_t>(kMostRestartAges + 1)));
+  CHECK_FALSE(decode_from_first(
+      {.id = 0,
+       .key = "places",
+       .value = R"({"run_id": "r", "nodes": [], "attempt": 0, "restarts": 1, "restart_ages": ["now"]})"}));
+}
+
+TEST_CASE("the file of places of an earlier version has no ages of restarts") {
+  const auto placed = parse_places(
+      R"({"run_id": "r", "attempt": 1, "restarts": 1, "node_rank": 0,
+          "nodes": [{"address": "a", "host": "b", "logs": "c", "device_ids": [[0]]}]})");
+  REQUIRE(placed);
+  CHECK(placed->restarts == 1);
 }
 
 TEST_CASE("a message with a field that is missing, of another kind or out of range is none") {

@@ -1,6 +1,8 @@
 // The Coordinator of a node that takes over, and of a first node that may be cut off.
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "launch/nodes/coordinator.h"
 #include "launch/nodes/coordinator_scene.h"
 
@@ -17,14 +19,14 @@ CoordinatorOptions range(int least, int most) {
 }
 
 // After the loss of the first of `nodes` nodes.
-CoordinatorOptions successor(int nodes, int least = 1, int restarts = 0) {
+CoordinatorOptions successor(int nodes, int least = 1, EarlierRestarts restarts = {}) {
   CoordinatorOptions options = range(least, nodes);
   const NodeFailure loss = {
       .cause = "node_lost", .line = "lost node 0", .block = "lost node 0\n", .exit_code = 75};
   options.takes_over = {.loss = loss,
                         .detection = 4s,
                         .survivors = nodes - 1,
-                        .restarts = restarts,
+                        .restarts = std::move(restarts),
                         .terms = Scene::join().terms,
                         .meet = kMeet};
   return options;
@@ -39,7 +41,7 @@ Join member(int nodes, int rank, bool coordinates = false) {
 }
 
 TEST_CASE("the next attempt begins as soon as all nodes that are left have met") {
-  Scene scene(successor(4, 2, 1));
+  Scene scene(successor(4, 2, {1}));
   scene.say(3, member(4, 3));
   scene.say(1, member(4, 1, true));
   CHECK(scene.told[1].empty());
@@ -56,6 +58,47 @@ TEST_CASE("the next attempt begins as soon as all nodes that are left have met")
   CHECK(stand_still.why == "lost node 0");
   CHECK(stand_still.first_node == "10.0.0.9, host");
   CHECK(stand_still.detection == 4s);
+}
+
+TEST_CASE(
+    "with --restart_window, a node that takes over counts only the restarts inside it, and says how old they are") {
+  const auto take_over = [](const EarlierRestarts& restarts) {
+    CoordinatorOptions options = successor(3, 1, restarts);
+    options.restart.window = 1h;
+    Scene scene(options);
+    scene.say(1, member(3, 1, true));
+    scene.say(2, member(3, 2));
+    return scene;
+  };
+  using coordinator_scene::kStart;
+  Scene recent = take_over({3, {kStart - 50min, kStart - 40min, kStart - 59min}});
+  CHECK(recent.last<Over>(1) != nullptr);
+  Scene old = take_over({3, {kStart - 61min, kStart - 40min, kStart - 1min}});
+  REQUIRE(old.last<Again>(1) != nullptr);
+  CHECK(old.last<Again>(1)->restarts == 4);
+  CHECK(take_over({3, {}}).last<Again>(1) != nullptr);
+  const auto places = std::ranges::find_if(
+      old.told[2], [](const FromFirst& message) { return std::holds_alternative<Places>(message); });
+  REQUIRE(places != old.told[2].end());
+  const auto in_ns = [](Clock::duration age) { return age / std::chrono::nanoseconds(1); };
+  CHECK(std::get<Places>(*places).restarts == 4);
+  CHECK(std::get<Places>(*places).restart_ages == std::vector<std::int64_t>{in_ns(40min), in_ns(1min), 0});
+}
+
+TEST_CASE("places name the ages of at most the newest thousand restarts") {
+  CoordinatorOptions options = range(1, 2);
+  options.restart = {.most = 2000, .window = 1h};
+  options.takes_over = {.loss = {}, .restarts = {1500, {}}, .terms = Scene::join().terms, .meet = kMeet};
+  for (int i = 0; i < 1500; ++i)
+    options.takes_over->restarts.began.push_back(coordinator_scene::kStart - std::chrono::seconds(1500 - i));
+  Scene scene(options);
+  scene.say(1, member(2, 1, true));
+  scene.say(2, member(2, 0));
+  const auto places = std::ranges::find_if(
+      scene.told[1], [](const FromFirst& message) { return std::holds_alternative<Places>(message); });
+  REQUIRE(places != scene.told[1].end());
+  CHECK(std::get<Places>(*places).restart_ages.size() == kMostRestartAges);
+  CHECK(std::get<Places>(*places).restart_ages.back() == 0);
 }
 
 TEST_CASE("more than half of the nodes go on without those that do not come in time") {

@@ -306,7 +306,7 @@ class Simulation {
       life.has_found = true;
       serve(life, TakeOver{.loss = life.loss,
                            .survivors = static_cast<int>(life.known->nodes.size()) - 1,
-                           .restarts = life.known->restarts,
+                           .restarts = {life.known->restarts},
                            .terms = {},
                            .meet = Succession::kTurn});
       return connect(life, life);

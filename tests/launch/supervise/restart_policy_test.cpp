@@ -114,14 +114,26 @@ TEST_CASE("with a window only the restarts inside it count") {
   CHECK(counter.restarts() == 4);
 }
 
-TEST_CASE("with a window, restarts that another node counted are as old as the take-over") {
-  RestartCounter counter({.most = 2, .window = 1h}, 1);
+TEST_CASE("with a window, restarts that another node counted are as old as it says") {
   const TimePoint start;
-  CHECK(counter.restarts() == 1);
+  RestartCounter counter({.most = 2, .window = 1h}, {5, {start - 40min}});
+  CHECK(counter.restarts() == 5);
+  CHECK(counter.ages_inside_window(start) == std::vector<Clock::duration>{40min});
   CHECK(counter.after_loss(start));
-  CHECK_FALSE(counter.after_loss(start + 59min));
-  CHECK(counter.after_loss(start + 1h));
-  CHECK(counter.restarts() == 3);
+  CHECK(counter.has_spent_all(start + 19min));
+  CHECK_FALSE(counter.after_loss(start + 19min));
+  CHECK_FALSE(counter.has_spent_all(start + 20min));
+  CHECK(counter.after_loss(start + 20min));
+  CHECK(counter.ages_inside_window(start + 20min) == std::vector<Clock::duration>{20min, 0min});
+  CHECK(counter.restarts() == 7);
+}
+
+TEST_CASE("without a window all restarts that another node counted count") {
+  RestartCounter counter({.most = 2}, {1});
+  CHECK(counter.after_loss(TimePoint{}));
+  CHECK(counter.has_spent_all(TimePoint{} + 1000h));
+  CHECK(counter.ages_inside_window(TimePoint{}).empty());
+  CHECK(RestartCounter({.most = 2}, {2}).has_spent_all(TimePoint{}));
 }
 
 TEST_CASE("three attempts without progress end a run whatever its window is") {
