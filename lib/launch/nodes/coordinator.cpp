@@ -145,14 +145,18 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Finished& finished, 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Signalled& signalled, TimePoint now) {
   const bool obeyed = phase_ == Phase::preparing || phase_ == Phase::running ||
                       (phase_ == Phase::stopping && signalled.signal == SIGCONT);
-  if (!obeyed || signalled.attempt != attempt_) return {};
+  if (!obeyed || signalled.attempt != attempt_ || find(peer) == nullptr) return {};
   if (signalled.signal == SIGCONT && !suspended_)
     return {};  // somebody had stopped that node's fleetrun alone
   Actions actions = tell_others(peer, signalled);
-  if (signalled.signal == SIGTSTP && !suspended_) suspended_ = now;
+  if (signalled.signal == SIGTSTP) {
+    suspended_ = suspended_.value_or(now);
+    suspended_by_.insert(peer);
+  }
   if (signalled.signal != SIGCONT) return actions;
   if (start_at_) *start_at_ += now - *suspended_;
   suspended_.reset();
+  suspended_by_.clear();
   if (phase_ != Phase::preparing) return actions;
   for (auto& action : start(now)) actions.push_back(std::move(action));
   return actions;

@@ -193,6 +193,7 @@ class Coordinator {
   Actions stop(const NodeFailure& failure, PeerId failed, TimePoint now);
   void set_failure(Node& node, const NodeFailure& failure);
   Actions lose(Node& node, const NodeFailure& failure, TimePoint now);
+  Actions end_suspension_by(PeerId lost);
   bool ends_between_attempts(const Node& node, const Failed& failed) const;
   bool leaves(const Node& node, const NodeFailure& failure) const;
   Actions dismiss(Node& node, TimePoint now);
@@ -221,6 +222,7 @@ class Coordinator {
   TimePoint next_note_, started_;
   std::optional<TimePoint> start_at_;      // a pause before a restart
   std::optional<TimePoint> suspended_;     // since when; no attempt starts meanwhile
+  std::set<PeerId> suspended_by_;          // the members on which somebody did that
   std::vector<Node> waiting_;              // have joined and have no place, in order of arrival
   std::vector<Node> nodes_;                // of the attempt, in rank order
   std::vector<AttemptsSeen> ended_nodes_;  // of nodes whose fleetrun has ended since the last start

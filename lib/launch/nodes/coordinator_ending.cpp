@@ -2,6 +2,7 @@
 #include "launch/nodes/coordinator.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include <fmt/format.h>
@@ -114,21 +115,33 @@ Coordinator::Actions Coordinator::lost(PeerId peer, const std::string& why, Time
   return lose(*node, failure, now);
 }
 
+// Nobody can type `fg` there any more. The next attempt replaces the times of this one.
+Coordinator::Actions Coordinator::end_suspension_by(PeerId lost) {
+  if (suspended_by_.erase(lost) == 0 || !suspended_by_.empty()) return {};
+  suspended_.reset();
+  return options_.elastic() ? tell_members(Signalled{attempt_, SIGCONT}) : Actions();
+}
+
 // A node that has ended its ranks before cannot be the cause any more.
 Coordinator::Actions Coordinator::lose(Node& node, const NodeFailure& failure, TimePoint now) {
   const bool had_ended = std::exchange(node.state, State::lost) == State::ended && !node.failure;
+  Actions actions = end_suspension_by(node.peer);
+  const auto add = [&actions](Actions more) {
+    for (auto& action : more) actions.push_back(std::move(action));
+  };
   if (phase_ == Phase::gathering) {
     std::erase_if(nodes_, [](const Node& one) { return one.state == State::lost; });
-    return {};
+    return actions;
   }
   if (!had_ended && !node.failure) node.failure = failure;
   if (phase_ == Phase::preparing) {
     if (!options_.elastic()) return end(node.failure, static_cast<int>(&node - nodes_.data()));
     stop_began_ = now;
-    return conclude(now);
+    add(conclude(now));
+    return actions;
   }
-  Actions actions = had_ended ? Actions() : stop(failure, node.peer, now);
-  for (auto& action : conclude_if_all_ended(now)) actions.push_back(std::move(action));
+  if (!had_ended) add(stop(failure, node.peer, now));
+  add(conclude_if_all_ended(now));
   return actions;
 }
 

@@ -248,6 +248,38 @@ TEST_CASE("a node is not taken in while the run is ending, is suspended, or woul
   CHECK(losing.rank_of(9) == 2);  // at the restart
 }
 
+TEST_CASE("when the node that suspended the run is lost, the others go on without it") {
+  ElasticScene scene = running(range(2, 3), 3);
+  scene.say(2, Signalled{0, SIGTSTP});
+  scene.lose(2, 4s);
+  CHECK(scene.count<Signalled>(1) == 2);  // SIGTSTP, SIGCONT
+  REQUIRE(scene.last<Stop>(3) != nullptr);
+  scene.end({1, 3}, 0);
+  scene.be_ready({1, 3}, 1);
+  CHECK(scene.last<Start>(1) != nullptr);
+}
+
+TEST_CASE(
+    "a run that was suspended before it began, or on two nodes, goes on when the last of these is lost") {
+  ElasticScene scene(range(2, 4));
+  scene.join_all(4);
+  scene.say(2, Signalled{0, SIGTSTP});
+  scene.say(3, Signalled{0, SIGTSTP});
+  scene.lose(2, 4s);
+  scene.be_ready({1, 3, 4}, 1);
+  CHECK(scene.last<Start>(1) == nullptr);
+  scene.lose(3, 4s);
+  CHECK(scene.count<Signalled>(4) == 3);  // SIGTSTP of each, SIGCONT
+  scene.be_ready({1, 4}, 2);
+  CHECK(scene.last<Start>(4) != nullptr);
+}
+
+TEST_CASE("a node without a place does not suspend the run") {
+  ElasticScene scene = running(range(2, 3, 1), 3);
+  scene.say(3, Signalled{0, SIGTSTP});
+  CHECK(scene.count<Signalled>(1) == 0);
+}
+
 TEST_CASE("when all ranks finish just as a node is taken in, the run is over for that node, too") {
   ElasticScene scene = running(range(2, 3), 2);
   scene.say(9, Scene::join(1, 2));
