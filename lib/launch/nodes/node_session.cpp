@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
 #include <fmt/format.h>
@@ -48,7 +49,7 @@ NodeFailure front_lost_while_joining() {
                                static_cast<int>(ErrorKind::temporary));
 }
 
-// Notices what can end the wait for the others: a signal, or the end of the front process.
+// Notices what comes during the wait for the others: signals, and the end of the front process.
 class Interruptions {
  public:
   Interruptions(EventLoop& loop, int front_fd, std::function<void()> on_front_lost,
@@ -59,9 +60,8 @@ class Interruptions {
       loop_.forget(front_fd_);
       lost();
     });
-    loop_.watch_readable(signals_.get(), [this, stopped = std::move(on_signal)] {
-      for (const ReceivedSignal& signal : read_signals(signals_.get()))
-        if (ends_a_run(signal.number)) stopped(signal.number);
+    loop_.watch_readable(signals_.get(), [this, take = std::move(on_signal)] {
+      for (const ReceivedSignal& signal : read_signals(signals_.get())) take(signal.number);
     });
   }
   ~Interruptions() {
@@ -189,7 +189,7 @@ std::string NodeSession::own_name() const {
 std::optional<NodeFailure> NodeSession::join(int front_fd) {
   const Interruptions interruptions(
       loop_, front_fd, [this] { interruption_ = front_lost_while_joining(); },
-      [this](int signal) { stop_waiting(signal); });
+      [this](int signal) { take_signal(signal); });
   const TimePoint deadline =
       Clock::now() + options_.join_timeout + (server_ ? kOwnAnswer : Clock::duration());
   TimePoint next_note = Clock::now() + kNoteEvery;
@@ -226,6 +226,12 @@ bool NodeSession::take_places() {
 }
 
 void NodeSession::stop_waiting(int signal) { interruption_ = stopped_while_joining(signal, is_spare()); }
+
+// The nodes meet even while this one is suspended, but no rank starts.
+void NodeSession::take_signal(int signal) {
+  if (ends_a_run(signal)) stop_waiting(signal);
+  if (signal == SIGTSTP || signal == SIGCONT) was_suspended_ = signal == SIGTSTP;
+}
 
 // The run has begun without this node.
 bool NodeSession::is_spare() const { return known_ && known_->node_rank < 0; }

@@ -57,6 +57,8 @@ class NodeSession {
   std::optional<NodeFailure> join(int front_fd);
   // join() returned nothing because all ranks finished without this node, which was a spare one.
   bool was_spare() const { return was_spare_; }
+  // Somebody pressed Ctrl-Z during join(), and SIGCONT has not come.
+  bool was_suspended() const { return was_suspended_; }
   // From a callback of the loop during join(): ends it as this signal does.
   void stop_waiting(int signal);
   // The same for a node that could not be started.
@@ -128,6 +130,7 @@ class NodeSession {
   void on_message(const FromFirst& message);
   void on_lost(const std::string& why);
   NodeFailure loss_of_first(const std::string& why) const;
+  void take_signal(int signal);
   void tell_run(Event event);
   void answer(FromFirst message);
   void reply_to(const Ask& ask);
@@ -175,7 +178,7 @@ class NodeSession {
   std::string missing_;                      // the nodes that this node waits for, from Note
   int attempt_ = 0;
   SignsOfLife signs_elsewhere_;
-  bool was_spare_ = false;
+  bool was_spare_ = false, was_suspended_ = false;
   bool over_ = false;  // the first node said so, or is lost
 };
 

@@ -36,6 +36,7 @@ std::optional<int> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, Exit
                  .master_port = ports.endpoints.master.port,
                  .store = sources_.support.store()};
   for (const Endpoint& endpoint : ports.endpoints.ranks) ready.ports.push_back(endpoint.port);
+  if (suspended_) pass_on(SignalReceived{SIGTSTP});  // before the first node can start the attempt
   sources_.nodes.send(ready);
   const FromFirst answer = wait();
   if (const auto* over = std::get_if<Over>(&answer)) {
@@ -62,6 +63,7 @@ void SharedRun::pass_on(const Event& event) {
     ending_ = true;
     end_elsewhere_ = *end;
   }
+  note_suspension(event);
   tell_signal(event);
   const auto timeout = sources_.supervisor.timeout();
   const auto verdict = sources_.supervisor.end_between_attempts(event, sources_.events.noticed_at());
@@ -128,6 +130,7 @@ void SharedRun::tell_departure() {
 
 void SharedRun::tell(const Event& event) {
   const Verdict& verdict = sources_.state.verdict;
+  note_suspension(event);
   if (std::holds_alternative<FrontLost>(event)) tell_departure();
   const auto* signal = std::get_if<SignalReceived>(&event);
   const bool continues =
@@ -139,6 +142,14 @@ void SharedRun::tell(const Event& event) {
   told_failure_ = true;
   failed_at_ = Clock::now();
   sources_.nodes.send(Failed{attempt_, failure_here(verdict, time_of_failure())});
+}
+
+void SharedRun::note_suspension(const Event& event) {
+  const auto* here = std::get_if<SignalReceived>(&event);
+  const auto* elsewhere = std::get_if<SignalElsewhere>(&event);
+  if (here != nullptr && here->signal == SIGTSTP) suspended_ = true;
+  const int signal = here != nullptr ? here->signal : elsewhere != nullptr ? elsewhere->signal : 0;
+  if (signal == SIGCONT) suspended_ = false;
 }
 
 // All nodes stop and continue together, and pass on the same signals.

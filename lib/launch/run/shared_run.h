@@ -33,7 +33,7 @@ class SharedRun {
     const std::vector<std::string>& command;  // of a worker
     bool is_agent = false;                    // another fleetrun started this one
   };
-  explicit SharedRun(const Sources& sources) : sources_(sources) {}
+  explicit SharedRun(const Sources& sources) : sources_(sources), suspended_(sources.nodes.was_suspended()) {}
 
   // Sends the ports that this node holds, waits for all nodes, and fills in the endpoints of all nodes. Throws Error
   // when a node cannot start; then `report` says how the run ended. Returns nothing when the attempt may begin, and
@@ -59,6 +59,7 @@ class SharedRun {
   FromFirst wait();
   void pass_on(const Event& event);
   void hurry(const Event& event);
+  void note_suspension(const Event& event);
   void tell_signal(const Event& event);
   void tell_finish(const Event& event);
   void tell_departure();
@@ -66,6 +67,7 @@ class SharedRun {
   SharedTime time_of_failure() const;
 
   Sources sources_;
+  bool suspended_;             // by Ctrl-Z on this node
   int attempt_ = 0;            // that runs, or that all nodes get ready for
   bool told_failure_ = false;  // in this attempt
   bool told_finish_ = false;   // sent that the first rank here finished

@@ -78,6 +78,21 @@ TEST_CASE(
   for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
 }
 
+TEST_CASE("Ctrl-Z while a node waits for others to join: no rank of any node starts until SIGCONT") {
+  Cluster cluster(2);
+  const auto has_begun = [&] { return cluster.shared().has("0") || cluster.shared().has("1"); };
+  const Words words = {"--nproc_per_node=1", FAKE_WORKER, "pid", cluster.shared() / "%r", "exit", "0"};
+  cluster.start(0, words);
+  REQUIRE(comes_true([&] { return std::filesystem::exists(cluster.folder(0) + "/log"); }, 20s));
+  cluster.send(0, SIGTSTP);
+  REQUIRE(comes_true([&] { return state_of(cluster.front(0)) == 'T'; }, 20s));
+  cluster.start(1, words);
+  CHECK_FALSE(comes_true(has_begun, 2500ms));
+  cluster.send(0, SIGCONT);
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(has_begun());
+}
+
 TEST_CASE(
     "SIGUSR1 to fleetrun on one node reaches the ranks of all nodes, and Ctrl-\\ calls the roll of all") {
   Cluster cluster(2);
