@@ -114,7 +114,7 @@ bool RunLoop::was_started_by_first_node() const {
 
 MetricsSource RunLoop::metrics_source() const {
   return {state_, report_, [this] { return others_.ranks(); },
-          [this] { return !was_started_by_first_node(); }};
+          [this] { return !was_started_by_first_node(); }, [this] { return restarts_; }};
 }
 
 void RunLoop::connect_to_nodes(NodeSession& nodes) {

@@ -35,13 +35,13 @@ void read_page(const ProgressPage& page, RankMetrics& rank) {
 }  // namespace
 
 RunMetrics measure_run(const MetricsSource& source) {
-  const auto& [state, report, others, owns_file] = source;
+  const auto& [state, report, others, owns_file, restarts] = source;
   RunMetrics run = {.run_id = report.run_id,
                     .job_id = report.job_id,
                     .host = report.host,
                     .version = FLEETRUN_VERSION,
                     .start_time = seconds_since_1970(report.started.wall),
-                    .restarts = state.verdict.attempt,
+                    .restarts = restarts ? restarts() : state.verdict.attempt,
                     .exit_code = std::nullopt,
                     .first_rank = state.verdict.span.first,
                     .ranks = {}};

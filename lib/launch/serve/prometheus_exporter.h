@@ -22,6 +22,8 @@ struct MetricsSource {
       {};  // the ranks of the other nodes; none: only ours count
   // Whether the file of --metrics_file is ours: nodes that share the command and the folder have one file, that of the first node. None: it is.
   std::function<bool()> owns_file = {};
+  // Before the present attempt. None: every attempt but the first is a restart.
+  std::function<int()> restarts = {};
 };
 
 class PrometheusExporter {

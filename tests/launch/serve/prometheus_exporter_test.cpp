@@ -34,6 +34,17 @@ TEST_CASE("nothing is written to the file of metrics after its last state") {
   CHECK(run.loop.context().stopped());  // the loop waits for nothing more
 }
 
+TEST_CASE("an attempt that began because a node joined does not count as a restart") {
+  MeasuredRun run;
+  MetricsSource source = run.source();
+  source.restarts = [] { return 4; };
+  CHECK(measure_run(source).restarts == 4);
+  ExitReport third;
+  third.verdict.attempt = 2;
+  CHECK(measure_run({.state = {third.verdict, run.workers, run.pages, run.survivors}, .report = third})
+            .restarts == 2);
+}
+
 TEST_CASE(
     "a node that shares the file of metrics with the first one does not write it, until it is the first") {
   MeasuredRun run;
