@@ -17,7 +17,7 @@ constexpr auto kPollPause = std::chrono::milliseconds(100);  // without dnotify;
 
 FolderWatch::FolderWatch(EventLoop& loop, const std::string& folder, Clock::duration pause,
                          std::function<void()> on_change)
-    : loop_(loop), pause_(pause), on_change_(std::move(on_change)) {
+    : loop_(loop), pause_(pause), on_change_(std::move(on_change)), look_(loop) {
   block_signals({SIGIO});
   folder_.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!watch()) {
@@ -40,7 +40,7 @@ FolderWatch::~FolderWatch() {
 bool FolderWatch::watch() { return folder_ && ::fcntl(folder_.get(), F_NOTIFY, DN_MODIFY) == 0; }
 
 void FolderWatch::look_again_after(Clock::duration pause) {
-  loop_.call_at(Clock::now() + pause, [this, pause] {
+  look_.call_at(Clock::now() + pause, [this, pause] {
     const bool watching = watch();  // before the look, so that nothing falls between
     on_change_();
     if (!watching || !signals_) look_again_after(pause);

@@ -7,6 +7,7 @@
 
 #include "base/system/unique_fd.h"
 #include "launch/loop/event_loop.h"
+#include "launch/loop/timer.h"
 
 namespace fleetrun::launch {
 
@@ -30,6 +31,7 @@ class FolderWatch {
   Clock::duration pause_;
   std::function<void()> on_change_;
   UniqueFd folder_, signals_;
+  Timer look_;
 };
 
 }  // namespace fleetrun::launch

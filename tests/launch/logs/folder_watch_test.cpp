@@ -1,6 +1,7 @@
 #include "launch/logs/folder_watch.h"
 
 #include <chrono>
+#include <memory>
 
 #include <doctest/doctest.h>
 
@@ -70,6 +71,16 @@ TEST_CASE("a folder that cannot be watched is looked at now and then") {
   loop.call_at(Clock::now() + kTestDeadline, [&] { loop.stop(); });
   loop.run();
   CHECK(calls == 2);
+}
+
+TEST_CASE("a watch that has ended looks no more") {
+  EventLoop loop;
+  int calls = 0;
+  auto watch = std::make_unique<FolderWatch>(loop, "/no/such", 1ms, [&] { ++calls; });
+  loop.call_at(Clock::now(), [&] { watch.reset(); });
+  loop.call_at(Clock::now() + 300ms, [&] { loop.stop(); });  // three times the pause without dnotify
+  loop.run();
+  CHECK(calls == 0);
 }
 
 }  // namespace
