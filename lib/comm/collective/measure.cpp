@@ -1,7 +1,6 @@
 #include "comm/collective/measure.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <numeric>
 #include <vector>
@@ -33,22 +32,28 @@ int choose_rounds(Communicator& comm, double time_of_one) {
   return rounds;
 }
 
-// 1, 2 and 3, one after the other: every dtype holds their sums exactly for up to 85 ranks, and no rank's part can
-// be left out unseen.
-constexpr std::size_t kValues = 3;
-int value_of(int rank, std::size_t index) {
-  return 1 + static_cast<int>((index + static_cast<std::size_t>(rank)) % kValues);
+// 1, 2 and 3, one after the other. Every dtype holds the sums of so many of them exactly; bf16 has the integers up to 256.
+constexpr std::size_t kValues = 3, kMostSummed = 85;
+
+// More ranks take turns: each has 0 in the elements of the others. So no partial sum is rounded, and no rank's part can be
+// left out unseen.
+std::size_t turns_of(int ranks) { return (static_cast<std::size_t>(ranks) + kMostSummed - 1) / kMostSummed; }
+
+int value_of(int rank, std::size_t index, std::size_t turns) {
+  const auto number = static_cast<std::size_t>(rank);
+  return index % turns == number % turns ? 1 + static_cast<int>((index / turns + number) % kValues) : 0;
 }
 
 template <typename T, typename FromInt>
 std::int64_t count_wrong_as(Communicator& comm, BufferView buffer, FromInt from_int) {
   T* data = buffer.as<T>();
-  for (std::size_t i = 0; i < buffer.count; ++i) data[i] = from_int(value_of(comm.rank(), i));
+  const std::size_t turns = turns_of(comm.size());
+  for (std::size_t i = 0; i < buffer.count; ++i) data[i] = from_int(value_of(comm.rank(), i, turns));
   comm.all_reduce(buffer, ReduceOp::sum);
-  std::array<T, kValues> wanted{};
+  std::vector<T> wanted(kValues * turns);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     int sum = 0;
-    for (int rank = 0; rank < comm.size(); ++rank) sum += value_of(rank, i);
+    for (int rank = 0; rank < comm.size(); ++rank) sum += value_of(rank, i, turns);
     wanted[i] = from_int(sum);
   }
   std::int64_t wrong = 0;
