@@ -71,8 +71,8 @@ std::vector<ProcessLimit> read_process_limits() {
 void raise_descriptor_limit(const DescriptorUsers& users) {
   const auto ranks = static_cast<rlim_t>(users.ranks), nodes = static_cast<rlim_t>(users.nodes);
   const rlim_t needed = kDescriptorsPerRank * ranks + nodes + kOtherDescriptors;
-  const rlim_t most =
-      kMostPerRank * ranks + nodes + static_cast<rlim_t>(users.ranks_elsewhere) + kOtherDescriptors;
+  const rlim_t most = kMostPerRank * ranks + nodes + static_cast<rlim_t>(users.nodes_later) +
+                      static_cast<rlim_t>(users.ranks_elsewhere) + kOtherDescriptors;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= most) return;
   if (limit.rlim_max < needed)

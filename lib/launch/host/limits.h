@@ -16,6 +16,7 @@ namespace fleetrun::launch {
 struct DescriptorUsers {
   int ranks = 1;            // that it starts
   int nodes = 0;            // that connect to it; only to the first node
+  int nodes_later = 0;      // that connect to it if it takes over from the first node
   int ranks_elsewhere = 0;  // that connect to its store, if the other nodes have as many as this one
 };
 

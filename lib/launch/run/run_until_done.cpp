@@ -139,9 +139,11 @@ int run_here(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder
 
 DescriptorUsers descriptor_users(const RunPlan& plan) {
   const int ranks = plan.cluster.local_size();
-  if (!plan.members || !plan.members->may_be_first) return {.ranks = ranks};
-  const int nodes = plan.members->nodes;
-  return {.ranks = ranks, .nodes = nodes, .ranks_elsewhere = plan.embedded ? (nodes - 1) * ranks : 0};
+  if (!plan.members) return {.ranks = ranks};
+  const int nodes = plan.members->nodes, ranks_elsewhere = plan.embedded ? (nodes - 1) * ranks : 0;
+  if (plan.members->may_be_first) return {.ranks = ranks, .nodes = nodes, .ranks_elsewhere = ranks_elsewhere};
+  if (!is_elastic(plan.options)) return {.ranks = ranks};
+  return {.ranks = ranks, .nodes_later = nodes, .ranks_elsewhere = ranks_elsewhere};
 }
 
 }  // namespace

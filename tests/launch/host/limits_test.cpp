@@ -1,5 +1,6 @@
 #include "launch/host/limits.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <doctest/doctest.h>
@@ -47,6 +48,25 @@ TEST_CASE("hunt 15: of several limits of processes the lowest is named, which a 
   CHECK(describe_lowest({cgroup, user, machine}) ==
         "this cgroup may have 20 processes (pids.max in /sys/fs/cgroup/a)");
   CHECK(describe_spawn_limit(EAGAIN, {"train"}, {}).find(" processes (") != std::string::npos);
+}
+
+TEST_CASE(
+    "a node that may take over gets descriptors for the other nodes, and begins also if there are too few") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const auto limit_for = [&](const DescriptorUsers& users) {
+    const rlimit low = {.rlim_cur = 16, .rlim_max = before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &low) == 0);
+    raise_descriptor_limit(users);
+    rlimit raised{};
+    ::getrlimit(RLIMIT_NOFILE, &raised);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    return raised.rlim_cur;
+  };
+  const auto alone = limit_for({.ranks = 1});
+  CHECK(limit_for({.ranks = 1, .nodes_later = 20, .ranks_elsewhere = 30}) ==
+        std::min(alone + 50, before.rlim_max));
+  CHECK(limit_for({.ranks = 1, .nodes_later = 1 << 30}) == std::min(alone + (1 << 30), before.rlim_max));
 }
 
 TEST_CASE("a process that a limit ended is reported with that limit") {
