@@ -51,6 +51,7 @@ TEST_CASE("a stop whose checkpoint cannot be written says so instead of calling 
   kill_when(launch, "[Epoch 1, batch 1]", SIGTERM, {"train.epochs=1000000", "checkpoint.every_epochs=0"});
   CHECK(::umount(disk.c_str()) == 0);
   const std::string log = launch.folder.read("log/workerlog.0");
+  CAPTURE(log);
   CHECK_FALSE(contains(log, "the checkpoint is complete"));
   CHECK(std::regex_search(
       log,

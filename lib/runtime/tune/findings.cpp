@@ -84,6 +84,8 @@ std::vector<std::string> findings(const Tuned& tuned, const FindingFacts& facts)
                               static_cast<double>(facts.memory_bytes) / kMebibyte));
   if (!facts.space.amp)
     lines.emplace_back("mixed precision: not tried: it changes the results; --amp allows it");
+  else if (!facts.space.narrow)
+    lines.emplace_back("mixed precision: not tried: a rank's device computes in f32 only");
   return lines;
 }
 

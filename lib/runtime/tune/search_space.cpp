@@ -107,7 +107,7 @@ void add_execution(const SpaceFacts& facts, Space& space) {
 
 void add_other_numbers(const SpaceFacts& facts, Space& space) {
   if (!facts.amp) return;
-  space.add("amp", {top("amp=true")});
+  if (facts.narrow) space.add("amp", {top("amp=true")});
   if (facts.ranks > 1) space.add("fp16_allreduce", {top("fp16_allreduce=true")});
 }
 

@@ -35,6 +35,7 @@ struct SpaceFacts {
   std::size_t gradient_bytes = 0;
   int batch = 32;                    // samples of a rank
   bool amp = false;                  // the user allows what changes the results
+  bool narrow = true;                // every rank's device computes in bf16 or f16
   bool memory = false;               // the user gave a limit: the batch size may change
   std::set<std::string> fixed = {};  // keys that the job sets: they stay as they are
 };

@@ -69,6 +69,10 @@ TEST_CASE("what changes the results is tried only if the user allows it") {
   SpaceFacts facts = kTwoRanks;
   facts.amp = facts.memory = true;
   CHECK(has_key(search_space(facts), "strategy.amp"));
+  CHECK(has_key(search_space(facts), "strategy.fp16_allreduce"));
+  facts.narrow = false;  // no rank could train with it
+  CHECK_FALSE(has_key(search_space(facts), "strategy.amp"));
+  CHECK(has_key(search_space(facts), "strategy.fp16_allreduce"));
   CHECK(find(search_space(facts), "batch size 16 with recompute") != nullptr);
 }
 

@@ -120,7 +120,8 @@ void decode_png(std::span<const std::uint8_t> bytes, const std::string& file, Im
   const std::optional<ImageShape> size = stored_shape(bytes);
   if (!size)
     throw Error(ErrorKind::data,
-                fmt::format("{}: broken PNG file: it does not begin with a whole header (IHDR)", file));
+                fmt::format("{}: broken PNG file: {}", file,
+                            bytes.size() < kWidthAt + 8 ? "the file is truncated" : "its first chunk is not IHDR"));
   check_image_size(file, size->width, size->height);
   Reader reader;
   reader.rest = bytes;

@@ -172,6 +172,7 @@ class Tuning {
             .gradient_bytes = facts_.gradient_bytes,
             .batch = job_.spec.data.batch_size,
             .amp = request_.amp,
+            .narrow = all_compute_in_narrow_types(),
             .memory = request_.memory.has_value(),
             .fixed = keys_of_user(job_)};
   }
@@ -183,6 +184,13 @@ class Tuning {
           candidates.size() == 1 ? candidates[0].name : fmt::format("{} candidates", candidates.size())));
       return timer.measure(base, candidates, turns);
     };
+  }
+
+  bool all_compute_in_narrow_types() const {
+    std::int64_t narrow = rank_.device.narrow_types().empty() ? 0 : 1;
+    if (rank_.world.env.world_size > 1)
+      rank_.world.communicator->all_reduce({&narrow, 1, DType::i64}, comm::ReduceOp::min);
+    return narrow == 1;
   }
 
   double agreed_seconds(std::int64_t start) const {
