@@ -27,7 +27,8 @@ constexpr std::size_t kPiece =
     128 << 10;  // bytes of one call: they stay in the core's cache until they are summed
 // Awake, a rank answers within some microseconds; from sleep it takes some tens. Others may have its core meanwhile.
 constexpr std::chrono::microseconds kAwakeTime{50};
-constexpr std::chrono::seconds kStandstill{2};  // this process was stopped, as by Ctrl-Z: the time does not count
+constexpr std::chrono::seconds kStandstill{
+    2};                                  // this process was stopped, as by Ctrl-Z: the time does not count
 constexpr milliseconds kLookEvery{200};  // well under the time after which a silent peer is lost
 
 // The slices of a buffer as they travel: from one to that before it, and so on round the ring.

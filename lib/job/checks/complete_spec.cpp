@@ -274,8 +274,9 @@ void note_settings_without_switch(const Key& keys, Draft& draft) {
   for (const std::string path :
        {"strategy.hierarchical_allreduce_inter_nranks", "strategy.hierarchical_allreduce_algorithm"})
     if (draft.written.count(path) > 0)
-      draft.notes.push_back(fmt::format("{} of {} has no effect: strategy.use_hierarchical_allreduce is not true",
-                                        path, draft.place_of(path)));
+      draft.notes.push_back(
+          fmt::format("{} of {} has no effect: strategy.use_hierarchical_allreduce is not true", path,
+                      draft.place_of(path)));
 }
 
 }  // namespace fleetrun::job

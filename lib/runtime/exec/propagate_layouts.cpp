@@ -124,8 +124,9 @@ class Propagation {
     for (std::size_t i = 0; i < std::min(parameters.size(), gradients.size()); ++i) {
       const Value &parameter = program_.value(parameters[i]), &gradient = program_.value(gradients[i]);
       if (parameter.layout != gradient.layout)
-        throw Error(ErrorKind::internal, fmt::format("op {} would combine {} with {}, which has another layout",
-                                                     def.name, parameter.name, gradient.name));
+        throw Error(ErrorKind::internal,
+                    fmt::format("op {} would combine {} with {}, which has another layout", def.name,
+                                parameter.name, gradient.name));
     }
   }
 

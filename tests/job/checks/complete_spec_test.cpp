@@ -187,9 +187,10 @@ TEST_CASE("settings of a strategy that is off have no effect, which a note says"
 
 TEST_CASE("the groups of a hierarchical all-reduce have no effect without it, which a note says") {
   const std::string size = "strategy.hierarchical_allreduce_inter_nranks=2";
-  CHECK(parse(good_job(), {size}).notes ==
-        std::vector<std::string>{
-            "strategy.hierarchical_allreduce_inter_nranks of command line has no effect: strategy.use_hierarchical_allreduce is not true"});
+  CHECK(
+      parse(good_job(), {size}).notes ==
+      std::vector<std::string>{
+          "strategy.hierarchical_allreduce_inter_nranks of command line has no effect: strategy.use_hierarchical_allreduce is not true"});
   CHECK(parse(good_job(), {size, "strategy.use_hierarchical_allreduce=true"}).notes.empty());
 }
 

@@ -4,8 +4,8 @@
 
 #include "base/error/error.h"
 #include "runtime/data/expect_error.h"
-#include "runtime/kernels/layout_choice.h"
 #include "runtime/graph/program_text.h"
+#include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::propagate_layouts_test {
 namespace {

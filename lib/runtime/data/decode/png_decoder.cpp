@@ -119,9 +119,9 @@ std::optional<ImageShape> probe_png(std::span<const std::uint8_t> bytes) {
 void decode_png(std::span<const std::uint8_t> bytes, const std::string& file, Image& image) {
   const std::optional<ImageShape> size = stored_shape(bytes);
   if (!size)
-    throw Error(ErrorKind::data,
-                fmt::format("{}: broken PNG file: {}", file,
-                            bytes.size() < kWidthAt + 8 ? "the file is truncated" : "its first chunk is not IHDR"));
+    throw Error(ErrorKind::data, fmt::format("{}: broken PNG file: {}", file,
+                                             bytes.size() < kWidthAt + 8 ? "the file is truncated"
+                                                                         : "its first chunk is not IHDR"));
   check_image_size(file, size->width, size->height);
   Reader reader;
   reader.rest = bytes;

@@ -20,7 +20,7 @@ class Synthetic : public WholeImageSet {
  public:
   Synthetic(DataSetFacts facts, std::int64_t seed) : WholeImageSet(std::move(facts)), seed_(seed) {}
 
-  std::string describe(int sample) const override { 
+  std::string describe(int sample) const override {
     return fmt::format("synthetic image {} of seed {}", sample, seed_);
   }
 

@@ -84,7 +84,8 @@ void TrainingCommunicators::add_groups(const job::StrategySpec& strategy, const 
         auto of_device = device_.make_communicator(party, number);
         return of_device ? std::move(of_device) : world_.more(party, name);
       };
-      comm::Circle circle = make_circle({world_.party(), degree, fmt::format("{}sharding {}", prefix, i)}, make);
+      comm::Circle circle =
+          make_circle({world_.party(), degree, fmt::format("{}sharding {}", prefix, i)}, make);
       add(circle.communicator.get(), fmt::format("communicator {}, {}", number, circle_name));
       made_.push_back(std::move(circle));
     }

@@ -40,7 +40,7 @@ class TrainingCommunicators {
   comm::World& world_;
   Device& device_;
   std::unique_ptr<PipelineLinks> links_;  // with strategy.pipeline: the stores of what they made
-  std::vector<comm::Circle> made_;  // those of all ranks have no store of their own
+  std::vector<comm::Circle> made_;        // those of all ranks have no store of their own
   comm::Communicator* flat_ = nullptr;
   comm::Communicator* same_layers_ = nullptr;
   std::vector<comm::Communicator*> of_gradients_;
