@@ -103,9 +103,11 @@ class LogViewer {
                   fmt::format("{}/ has no log of the ranks of --rank={}", query.folder, query.ranks->text));
     for (Log& log : logs_) open(log, fmt::format("{}/workerlog.{}", newest_, log.log.name()), places_);
     if (!query.since) return;
+    std::set<std::string> names;
+    for (const Log& log : logs_) names.insert(log.log.name());
+    const launch::LogPlaces starts = launch::places_in_logs(query.folder, names, *query.since);
     for (Log& log : logs_)
-      if (log.follower != nullptr)
-        log.follower->start_at(launch::place_in_log(query.folder, log.log.name(), *query.since));
+      if (log.follower != nullptr) log.follower->start_at(starts.at(log.log.name()));
   }
 
   void show() {

@@ -1,6 +1,16 @@
 #include "launch/logs/log_times.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <optional>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -68,6 +78,70 @@ std::istringstream read_times(const std::string& folder) {
   }
 }
 
+// The lines of a file from the last one to the first. None if it cannot be read or is not a regular file.
+class LinesBackwards {
+ public:
+  explicit LinesBackwards(const std::string& path)
+      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+    struct stat status {};
+    if (::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode)) place_ = status.st_size;
+  }
+
+  bool next(std::string_view& line) {
+    while (true) {
+      const std::size_t end = text_.rfind('\n', end_ == 0 ? std::string::npos : end_ - 1);
+      if (end_ > 0 && end != std::string::npos) {
+        line = std::string_view(text_).substr(end + 1, end_ - end - 1);
+        end_ = end;
+        return true;
+      }
+      if (place_ > 0 && read_more()) continue;
+      line = std::string_view(text_).substr(0, end_);
+      return std::exchange(end_, 0) > 0;
+    }
+  }
+
+ private:
+  // Puts the piece before those lines in front of them.
+  bool read_more() {
+    constexpr off_t kPiece = 64 << 10;
+    const off_t count = std::min(place_, kPiece);
+    std::string piece(static_cast<std::size_t>(count), '\0');
+    if (::pread(file_.get(), piece.data(), piece.size(), place_ - count) != count) {
+      place_ = 0;
+      return false;
+    }
+    place_ -= count;
+    text_ = piece + text_.substr(0, end_);
+    end_ = text_.size();
+    return true;
+  }
+
+  UniqueFd file_;
+  off_t place_ = 0;   // what follows is in text_ or has been given
+  std::string text_;  // of which the first end_ bytes have not been given
+  std::size_t end_ = 0;
+};
+
+struct Entry {
+  std::int64_t time, size;
+  std::string_view log;
+};
+
+// "1764250000 0.err 4096".
+std::optional<Entry> parse_entry(std::string_view line) {
+  const std::size_t first = line.find(' '), last = line.rfind(' ');
+  if (first == std::string_view::npos || first == last) return std::nullopt;
+  const auto number = [](std::string_view digits, std::int64_t& value) {
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return problem == std::errc() && end == digits.data() + digits.size();
+  };
+  Entry entry = {.time = 0, .size = 0, .log = line.substr(first + 1, last - first - 1)};
+  if (!number(line.substr(0, first), entry.time) || !number(line.substr(last + 1), entry.size))
+    return std::nullopt;
+  return entry;
+}
+
 }  // namespace
 
 void visit_log_times(const std::string& folder,
@@ -77,12 +151,21 @@ void visit_log_times(const std::string& folder,
   for (std::string log; file >> time >> log >> size;) visit(log, size);
 }
 
-std::int64_t place_in_log(const std::string& folder, const std::string& log, WallClock::time_point time) {
-  std::istringstream file = read_times(folder);
-  std::int64_t place = 0, entry_time = 0, size = 0;
-  for (std::string entry_log; file >> entry_time >> entry_log >> size;)
-    if (entry_log == log && entry_time <= seconds_of(time)) place = size;
-  return place;
+LogPlaces places_in_logs(const std::string& folder, const std::set<std::string>& logs,
+                         WallClock::time_point time) {
+  LogPlaces places;
+  for (const std::string& log : logs) places[log] = 0;
+  std::set<std::string, std::less<>> left(logs.begin(), logs.end());
+  LinesBackwards lines(fmt::format("{}/{}", folder, kTimesName));
+  for (std::string_view line; !left.empty() && lines.next(line);) {
+    const std::optional<Entry> entry = parse_entry(line);
+    if (!entry || entry->time > seconds_of(time)) continue;
+    const auto log = left.find(entry->log);
+    if (log == left.end()) continue;
+    places[*log] = entry->size;
+    left.erase(log);
+  }
+  return places;
 }
 
 }  // namespace fleetrun::launch

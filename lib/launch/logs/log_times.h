@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,9 +45,10 @@ class LogTimes {
 void visit_log_times(const std::string& folder,
                      const std::function<void(const std::string& log, std::int64_t size)>& visit);
 
-// The place in a log, "0" or "0.err", up to which everything was written before `time`, by the entries of the folder;
-// what follows may be up to 5 s older.
-std::int64_t place_in_log(const std::string& folder, const std::string& log,
-                          std::chrono::system_clock::time_point time);
+// By log, "0" or "0.err": the place up to which everything was written before `time`, by the entries of the folder; what follows may be
+// up to 5 s older. 0 without an entry. Reads the entries from the last one back to the first that it needs.
+using LogPlaces = std::map<std::string, std::int64_t>;
+LogPlaces places_in_logs(const std::string& folder, const std::set<std::string>& logs,
+                         std::chrono::system_clock::time_point time);
 
 }  // namespace fleetrun::launch

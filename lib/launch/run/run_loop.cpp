@@ -286,8 +286,20 @@ void RunLoop::end_attempt(Clock::duration delay) {
   archive_and_announce(delay, state_.verdict.attempt + 1);
 }
 
+// The other nodes wait for this one: then a slow reader, too, has only kReaderPatience in all.
+void RunLoop::show_end_of_attempt() {
+  Patience patience = this->patience(kReaderPatience);
+  if (shared_)
+    patience.interrupted = [latest = Clock::now() + kReaderPatience, interrupted = patience.interrupted] {
+      return Clock::now() >= latest || interrupted();
+    };
+  if (!display_.show_end(report_, patience))
+    console_.say(fmt::format("our output is read too slowly; the rest of attempt {} is in {}/attempt-{}/",
+                             state_.verdict.attempt, logs_.path(), state_.verdict.attempt));
+}
+
 void RunLoop::archive_and_announce(Clock::duration delay, int restarts) {
-  display_.show_end(report_, patience(kReaderPatience));
+  show_end_of_attempt();
   archive_attempt(logs_, report_);
   if (shared_ && restarts == restarts_)
     announce_regrouping(report_.attempts.back(), console_);

@@ -4,7 +4,10 @@
 #include <chrono>
 #include <climits>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -84,7 +87,29 @@ std::size_t bytes_within(const std::string& text, std::size_t most) {
   return text.size();
 }
 
-JsonValue read_piece(const LogSources& sources, const Wish& wish, std::size_t most) {
+// The entries of a long run take time to read: once for all logs that are wanted since one time.
+class PlacesSince {
+ public:
+  PlacesSince(const std::string& folder, const std::vector<Wish>& wishes) : folder_(folder) {
+    for (const Wish& wish : wishes)
+      if (wish.since) logs_.insert(RankLog{wish.local_rank, wish.errors}.name());
+  }
+
+  std::int64_t operator()(const std::string& log, std::int64_t since) {
+    const auto [found, is_new] = by_time_.try_emplace(since);
+    if (is_new)
+      found->second =
+          places_in_logs(folder_, logs_, std::chrono::system_clock::time_point(std::chrono::seconds(since)));
+    return found->second.at(log);
+  }
+
+ private:
+  std::string folder_;
+  std::set<std::string> logs_;
+  std::map<std::int64_t, LogPlaces> by_time_;
+};
+
+JsonValue read_piece(const LogSources& sources, const Wish& wish, PlacesSince& places, std::size_t most) {
   const RankLog log = {wish.local_rank, wish.errors};
   JsonValue piece = JsonValue::object(
       {{"local_rank", wish.local_rank}, {"errors", wish.errors}, {"attempt", wish.attempt}});
@@ -100,10 +125,7 @@ JsonValue read_piece(const LogSources& sources, const Wish& wish, std::size_t mo
   }
   const std::int64_t size = file.size();
   std::int64_t from = wish.from > size ? 0 : wish.from;
-  if (wish.since)
-    from = std::min(size,
-                    place_in_log(sources.logs.path(), log.name(),
-                                 std::chrono::system_clock::time_point(std::chrono::seconds(*wish.since))));
+  if (wish.since) from = std::min(size, places(log.name(), *wish.since));
   file.go_to(from);
   std::string text = file.read(most);
   text.resize(bytes_within(text, most));
@@ -123,9 +145,12 @@ JsonValue read_log_pieces(const LogSources& sources, const JsonValue& request) {
   const JsonValue* const wanted = request.find("logs", Kind::list);
   if (wanted == nullptr) throw Error(ErrorKind::usage, "found no logs, wanted a list of them");
   JsonValue pieces = JsonValue::list({});
-  std::size_t room = kMostLogBytes, left = wanted->items.size();
-  for (const JsonValue& one : wanted->items) {
-    const JsonValue piece = read_piece(sources, read_wish(one, sources.verdict), room / left--);
+  std::vector<Wish> wishes;
+  for (const JsonValue& one : wanted->items) wishes.push_back(read_wish(one, sources.verdict));
+  PlacesSince places(sources.logs.path(), wishes);
+  std::size_t room = kMostLogBytes, left = wishes.size();
+  for (const Wish& wish : wishes) {
+    const JsonValue piece = read_piece(sources, wish, places, room / left--);
     room -= static_cast<std::size_t>(number(piece, "bytes", 0));
     pieces.items.push_back(piece);
   }

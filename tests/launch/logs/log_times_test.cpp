@@ -1,6 +1,7 @@
 #include "launch/logs/log_times.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "support/temporary_folder.h"
 
@@ -17,9 +18,33 @@ TEST_CASE("the end of a log is older than any time after the end of the attempt"
   times.look();
   times.finish();  // before the entry that the look has asked for is due
   const auto now = std::chrono::system_clock::now();
-  CHECK(place_in_log(folder / "log", "0", now) == 8);
-  CHECK(place_in_log(folder / "log", "0", now - std::chrono::hours(1)) == 0);
-  CHECK(place_in_log(folder / "log", "1", now) == 0);
+  CHECK(places_in_logs(folder / "log", {"0", "1"}, now) == LogPlaces{{"0", 8}, {"1", 0}});
+  CHECK(places_in_logs(folder / "log", {"0"}, now - std::chrono::hours(1)) == LogPlaces{{"0", 0}});
+}
+
+TEST_CASE("the place in a log is that of the last entry before the time") {
+  const TemporaryFolder folder;
+  folder.write(".times", "100 0 500\n100 1 20\n105 0 900\n150 1.err 7\n200 0 1000\n");
+  const auto places = [&](std::time_t time) {
+    return places_in_logs(folder.path(), {"0", "1", "1.err", "2"},
+                          std::chrono::system_clock::from_time_t(time));
+  };
+  CHECK(places(99) == LogPlaces{{"0", 0}, {"1", 0}, {"1.err", 0}, {"2", 0}});
+  CHECK(places(100) == LogPlaces{{"0", 500}, {"1", 20}, {"1.err", 0}, {"2", 0}});
+  CHECK(places(150) == LogPlaces{{"0", 900}, {"1", 20}, {"1.err", 7}, {"2", 0}});
+  CHECK(places_in_logs("/no/such", {"0"}, std::chrono::system_clock::now()) == LogPlaces{{"0", 0}});
+}
+
+TEST_CASE("places in the logs of a long run are found from the end, over all pieces of the file") {
+  const TemporaryFolder folder;
+  std::string entries = "1 quiet 5\n";
+  for (int i = 2; i < 100'000; ++i) entries += fmt::format("{} {} {}\n", i, i % 2, i * 10);
+  entries += "no entry\n100000 0 ";  // of a disk that was full
+  folder.write(".times", entries);
+  const auto at = [](std::time_t time) { return std::chrono::system_clock::from_time_t(time); };
+  CHECK(places_in_logs(folder.path(), {"0", "1", "quiet"}, at(200'000)) ==
+        LogPlaces{{"0", 999'980}, {"1", 999'990}, {"quiet", 5}});
+  CHECK(places_in_logs(folder.path(), {"0", "1"}, at(50'001)) == LogPlaces{{"0", 500'000}, {"1", 500'010}});
 }
 
 }  // namespace

@@ -1,32 +1,12 @@
 #include "launch/logs/rank_logs.h"
 
-#include <chrono>
-
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
-#include "launch/logs/log_times.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::rank_logs_test {
 namespace {
-
-using WallClock = std::chrono::system_clock;
-
-TEST_CASE("the place in a log is that of the last entry before the time") {
-  const TemporaryFolder folder;
-  folder.write(".times", "100 0 500\n100 1 20\n105 0 900\n150 1.err 7\n200 0 1000\n");
-  const auto place = [&](const char* log, std::time_t time) {
-    return place_in_log(folder.path(), log, WallClock::from_time_t(time));
-  };
-  CHECK(place("0", 99) == 0);
-  CHECK(place("0", 100) == 500);
-  CHECK(place("0", 150) == 900);
-  CHECK(place("1", 150) == 20);
-  CHECK(place("2", 150) == 0);
-  CHECK(place("1.err", 150) == 7);
-  CHECK(place_in_log("/no/such", "0", WallClock::now()) == 0);
-}
 
 TEST_CASE("ranks with logs are found in their order, and a folder without any is an error") {
   const TemporaryFolder folder;
