@@ -14,6 +14,7 @@
 #include "base/json/json_reader.h"
 #include "base/system/file.h"
 #include "launch/logs/folder_lock.h"
+#include "launch/logs/growing_file.h"
 #include "launch/logs/log_names.h"
 
 namespace fleetrun::launch {
@@ -165,7 +166,7 @@ void LogFolder::add_own_names(const std::string& folder, std::vector<std::string
 
 // Begins the list of this run.
 void LogFolder::clear(const LogPlan& plan) {
-  if (plan.has_train_report) earlier_history_ = read_history();
+  if (plan.has_train_report) earlier_history_ = read_history(kMostHistoryBytes);
   std::vector<std::string> earlier, before_that;
   for (const std::string& name : own_names())
     (name.starts_with(kPreviousFolder) ? before_that : earlier).push_back(name);
@@ -322,8 +323,17 @@ void LogFolder::write_endpoints(const std::vector<Endpoint>& endpoints) const {
   write(kEndpointsName, text);
 }
 
-std::string LogFolder::read_history() const {
-  return owns(kHistoryName) ? files_->read(kHistoryName, kMostHistoryBytes) : "";
+std::string LogFolder::read_history(std::size_t most) const {
+  if (!owns(kHistoryName)) return "";
+  GrowingFile file(find(kHistoryName));
+  const auto size = static_cast<std::size_t>(file.size());
+  if (!file.is_open() || size <= most) return file.read(std::min(size, most));
+  constexpr std::size_t kMostHeader = 4096;
+  std::string text = file.read(kMostHeader);
+  text.resize(text.find('\n') + 1);
+  file.go_to(static_cast<off_t>(size - most));
+  const std::string last = file.read(most);
+  return text + last.substr(last.find('\n') + 1);
 }
 
 std::vector<std::string> LogFolder::shown_names() const {

@@ -89,8 +89,9 @@ class LogFolder {
   void reserve() const;          // room for the report, before logs fill the disk
   void release_reserve() const;  // for the report, if there is any
   void write_endpoints(const std::vector<Endpoint>& endpoints) const;
-  std::string read_train_report() const;         // of this run; "" when there is none
-  std::string read_history() const;              // of this training; "" when there is none
+  std::string read_train_report() const;  // of this run; "" when there is none
+  // Of this training; "" when there is none. Of a file with more bytes the first line and the last rows.
+  std::string read_history(std::size_t most) const;
   std::vector<std::string> shown_names() const;  // of files in the folder that the page of the run links
 
  private:

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/error/error.h"
 #include "launch/logs/control_address.h"
@@ -311,6 +312,18 @@ TEST_CASE("the logs of an attempt move to a folder of their own, what others put
   std::filesystem::remove(folder / "log/attempt-0/notes");
   CHECK(why_not(folder / "log") == "");
   CHECK_FALSE(folder.has("log/attempt-0"));
+}
+
+TEST_CASE("of a long history the first line and the last rows are read") {
+  const TemporaryFolder folder;
+  const LogFolder logs(folder / "log");
+  CHECK(logs.read_history(100).empty());
+  logs.prepare_history();
+  std::string rows = "step,loss\n";
+  for (int i = 10; i < 100; ++i) rows += fmt::format("{},0.5\n", i);
+  folder.write("log/history.csv", rows);
+  CHECK(logs.read_history(rows.size()) == rows);
+  CHECK(logs.read_history(20) == "step,loss\n98,0.5\n99,0.5\n");
 }
 
 TEST_CASE("a folder of logs goes without what is not ours") {
