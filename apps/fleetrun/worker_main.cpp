@@ -25,6 +25,7 @@
 #include "base/system/crash_trace.h"
 #include "base/system/environment.h"
 #include "base/system/file.h"
+#include "base/system/signal_thread.h"
 #include "base/system/standard_descriptors.h"
 #include "base/system/standard_output.h"
 #include "base/system/unique_fd.h"
@@ -182,6 +183,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   const runtime::JobWith job_with = read_job(env, *file, {file + 1, arguments.end()});
   job_with({});  // its mistakes are reported before the ranks meet
 
+  take_signals_on_own_thread();
   page->phase = Phase::joining;
   page->beat();
   world = comm::join_world(env);

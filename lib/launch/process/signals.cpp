@@ -126,9 +126,8 @@ bool catches(pid_t pid, int signal) {
 
 bool handles(pid_t pid, int signal) {
   const std::string status = read_kernel_file(process_path(pid, "status"));
-  const std::uint64_t ignored = mask_in(status, "SigIgn").value_or(0);
-  const std::uint64_t awaited = mask_in(status, "SigCgt").value_or(0) | mask_in(status, "SigBlk").value_or(0);
-  return (awaited & ~ignored & bit_of(signal)) != 0;
+  const auto ignored = mask_in(status, "SigIgn");
+  return ignored && (*ignored & bit_of(signal)) == 0 && !would_end(pid, signal);
 }
 
 bool would_end(pid_t pid, int signal) { return would_end(read_thread_statuses(pid), signal); }

@@ -1,5 +1,7 @@
 #include "runtime/checkpoint/requests.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -53,13 +55,14 @@ Requests take_requests() { return {save_wanted.exchange(false), stop_is_wanted()
 
 void die_of_sigterm() {
   handle(SIGTERM, SIG_DFL);
-  std::raise(SIGTERM);  // from a handler: as soon as that returns
+  ::kill(::getpid(), SIGTERM);  // from a handler: as soon as that returns
 }
 
 void end_stopped_rank(std::chrono::nanoseconds patience) {
   const std::int64_t end = monotonic_ns() + patience.count();
   while (!stop_is_wanted() && monotonic_ns() < end) std::this_thread::sleep_for(kLookPause);
   die_of_sigterm();
+  while (true) ::pause();  // another thread takes the signal
 }
 
 bool SaveRequests::is_new(bool asked, std::int64_t now_ns) {
