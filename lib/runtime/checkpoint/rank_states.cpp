@@ -170,7 +170,7 @@ std::string share_rank_states(const Checkpoint* checkpoint, const Program& progr
   const std::vector<ValueId> own = own_tensors_of(program);
   const Safetensors* const file = rank_states_file(checkpoint);
   // The file of another strategy has other tensors.
-  const std::string mean_only =
+  std::string mean_only =
       file == nullptr ? "" : "the ranks go on with the mean of what each had saved for itself";
   if (own.empty()) return mean_only;
   std::int64_t saved = ranks_in(file, program.value(own.front()));

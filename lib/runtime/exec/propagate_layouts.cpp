@@ -106,7 +106,8 @@ class Propagation {
     std::vector<Op> after;
     for (std::size_t i = 0; i < op.outputs.size(); ++i)
       if (op.outputs[i] != kNone)
-        op.outputs[i] = output_as(op.outputs[i], choice.outputs[i], op, def, outputs.argument_at(i), after);
+        op.outputs[i] = output_as(op.outputs[i], choice.outputs[i], op,
+                                  in_place(def, def.output_name(outputs.argument_at(i))), after);
     for (const ValueId id : op.outputs) forget_copies(id);
     require_matching_gradients(op, def, inputs);
     program_.ops.push_back(std::move(op));
@@ -153,9 +154,8 @@ class Propagation {
     return copy;
   }
 
-  ValueId output_as(ValueId id, const Layout& made, const Op& op, const OpDef& def, int argument,
-                    std::vector<Op>& after) {
-    if (in_place(def, def.output_name(argument))) return id;
+  ValueId output_as(ValueId id, const Layout& made, const Op& op, bool is_in_place, std::vector<Op>& after) {
+    if (is_in_place) return id;
     const ValueId lead = leader(id);
     if (lead == kNone) {
       program_.value(id).layout = made;
