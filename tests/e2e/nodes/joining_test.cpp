@@ -198,7 +198,7 @@ TEST_CASE("a node with another key ends with 76 and the command that copies the 
   Cluster cluster(2);
   cluster.set(1, "HOME", cluster.shared() / "other home");
   std::filesystem::create_directory(cluster.shared() / "other home");
-  cluster.start({"--join_timeout=2", FAKE_WORKER, "sleep", "100"});
+  cluster.start({"--join_timeout=10", FAKE_WORKER, "sleep", "100"});
   const auto ends = cluster.ends();
   CHECK(ends[1].code == 76);
   CHECK_MESSAGE(contains(ends[1].err, "scp 127.0.0.1:.fleetrun/key ~/.fleetrun/key"), ends[1].err);
@@ -209,7 +209,7 @@ TEST_CASE("a node with another key ends with 76 and the command that copies the 
 TEST_CASE("with --key_file, both nodes name that file when the keys differ") {
   Cluster cluster(2);
   for (const int node : {0, 1}) write_as_key(cluster.folder(node) + "/run.key", node == 0 ? 'a' : 'b');
-  cluster.start({"--key_file=run.key", "--join_timeout=2", FAKE_WORKER, "sleep", "100"});
+  cluster.start({"--key_file=run.key", "--join_timeout=10", FAKE_WORKER, "sleep", "100"});
   const auto ends = cluster.ends();
   CHECK(ends[1].code == 76);
   CHECK_MESSAGE(contains(ends[1].err, "hint: copy the key of the first node to run.key of this node\n"),
