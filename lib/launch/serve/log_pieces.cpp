@@ -87,12 +87,15 @@ std::size_t bytes_within(const std::string& text, std::size_t most) {
   return text.size();
 }
 
-// The entries of a long run take time to read: once for all logs that are wanted since one time.
+// The entries of a long run take time to read: once for all logs that are wanted since one time. A log without a byte, which usually is
+// that of stderr, has no entry: the search for one would read them all.
 class PlacesSince {
  public:
-  PlacesSince(const std::string& folder, const std::vector<Wish>& wishes) : folder_(folder) {
-    for (const Wish& wish : wishes)
-      if (wish.since) logs_.insert(RankLog{wish.local_rank, wish.errors}.name());
+  PlacesSince(const LogSources& sources, const std::vector<Wish>& wishes) : folder_(sources.logs.path()) {
+    for (const Wish& wish : wishes) {
+      const RankLog log = {wish.local_rank, wish.errors};
+      if (wish.since && open_log(sources, wish.attempt, log).size() > 0) logs_.insert(log.name());
+    }
   }
 
   std::int64_t operator()(const std::string& log, std::int64_t since) {
@@ -100,7 +103,8 @@ class PlacesSince {
     if (is_new)
       found->second =
           places_in_logs(folder_, logs_, std::chrono::system_clock::time_point(std::chrono::seconds(since)));
-    return found->second.at(log);
+    const auto place = found->second.find(log);
+    return place == found->second.end() ? 0 : place->second;
   }
 
  private:
@@ -147,7 +151,7 @@ JsonValue read_log_pieces(const LogSources& sources, const JsonValue& request) {
   JsonValue pieces = JsonValue::list({});
   std::vector<Wish> wishes;
   for (const JsonValue& one : wanted->items) wishes.push_back(read_wish(one, sources.verdict));
-  PlacesSince places(sources.logs.path(), wishes);
+  PlacesSince places(sources, wishes);
   std::size_t room = kMostLogBytes, left = wishes.size();
   for (const Wish& wish : wishes) {
     const JsonValue piece = read_piece(sources, wish, places, room / left--);

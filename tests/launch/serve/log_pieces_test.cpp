@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 
@@ -119,6 +120,26 @@ TEST_CASE("only what was written since some time") {
   scene.write("workerlog.0", "old\nnew\n");
   scene.write(".times", "1000 0 4\n2000 0 8\n");
   CHECK(scene.piece(R"({"local_rank": 0, "since": 1500})").ends_with(R"("text": "new\n"})"));
+}
+
+// The hole stands for entries of months, which nobody could read within a test.
+TEST_CASE("logs that do not exist or are empty do not make the search for a time read all entries") {
+  const Scene scene;
+  scene.write("workerlog.0", "old\nnew\n");
+  scene.write("workerlog.1", "");
+  scene.write(".times", "");
+  const std::string times = scene.folder / ".times";
+  std::filesystem::resize_file(times, std::uintmax_t{1} << 32);
+  std::ofstream(times, std::ios::app) << "\n1000 0 4\n2000 0 8\n";
+  const JsonValue logs = scene
+                             .ask(R"([{"local_rank": 0, "since": 1500},
+                                       {"local_rank": 0, "errors": true, "since": 1500},
+                                       {"local_rank": 1, "since": 1500}])")
+                             .find("logs")
+                             ->value;
+  CHECK(logs.items[0].find("text")->value.text == "new\n");
+  CHECK(logs.items[1].find("text") == nullptr);
+  CHECK(logs.items[2].find("text")->value.text.empty());
 }
 
 TEST_CASE("a rank that this node does not have has no log, and requests that are none are refused") {
