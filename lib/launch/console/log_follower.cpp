@@ -57,10 +57,12 @@ bool LogFollower::finish(const Patience& patience) {
   return all;
 }
 
+// A reader that keeps up leaves nothing to drain, so the patience is looked at here, too.
 bool LogFollower::copy_rest(const Patience& patience) {
   while (true) {
     if (!stream_.drain(patience)) return false;
     if (!read_chunk(kChunk)) break;
+    if (file_.place() < file_.size() && patience.interrupted()) return false;
   }
   stream_.write(text_.finish());
   return stream_.drain(patience);

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -104,6 +105,22 @@ TEST_CASE("a reader that takes nothing is given up, and has lost nothing that it
   CHECK_FALSE(follower.finish(kNoPatience));
   const std::string first = setup.take();
   CHECK(first.size() >= 65536 - 100);
+}
+
+TEST_CASE("a reader that keeps up gets no more of a long log after an interruption, and all of a short one") {
+  const Patience over = {kTestDeadline, [] { return true; }};
+  for (const int lines : {1, 5000}) {
+    Setup setup;
+    const UniqueFd file(::open((setup.folder / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    OutputStream out(setup.loop, file.get());
+    LogFollower follower(setup.loop, out, setup.folder / "log");
+    const std::string text = std::string(99, 'x') + "\n";
+    for (int i = 0; i < lines; ++i) setup.append(text);
+    CHECK(follower.finish(over) == (lines == 1));
+    const auto shown = std::filesystem::file_size(setup.folder / "out");
+    CHECK(shown >= 100);
+    CHECK(shown <= 65536 + 100);
+  }
 }
 
 TEST_CASE("a file larger than any buffer comes out complete and in order") {
