@@ -139,7 +139,7 @@ endfunction()
 
 # fleetrun_test(NAME targets...)  All *_test.cpp files under the current folder, with doctest's main.
 # A subfolder with a CMakeLists.txt of its own makes its own test. The cases of the files after SECOND_RUN run in a second process, beside
-# those of the others, those of the files after THIRD_RUN in a third one, and so on. The files after NOT_SANITIZED are no part of a build with
+# those of the others, those of the files after THIRD_RUN in a third one, and so on. The files after NOT_SANITIZED are left out of a build with
 # sanitizers: they start the same programs as others do and look at numbers, places or networks, not at other code. A test that STARTS_PROGRAMS
 # calls hardly any code of ours: only the programs are sanitized, which halves the time to compile it.
 function(fleetrun_test name)

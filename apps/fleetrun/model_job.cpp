@@ -58,7 +58,7 @@ class CardOfModel {
     const JsonValue* const metadata = header_.find("__metadata__", Kind::object);
     const JsonValue* const text = metadata == nullptr ? nullptr : metadata->find(key, Kind::text);
     if (text == nullptr) return {};
-    const JsonDocument document = read_json(text->text);  // a word such as resnet18 is no JSON, but a text
+    const JsonDocument document = read_json(text->text);  // a word such as resnet18 is not JSON but text
     return document.problems.empty() && document.complete ? document.root : JsonValue(text->text);
   }
 

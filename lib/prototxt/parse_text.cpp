@@ -42,7 +42,7 @@ std::string in_our_words_for(const std::string& wanted) {
 
 struct Words {
   std::string message;
-  std::string before = {};  // protobuf's position is behind this word
+  std::string before = {};  // protobuf's position is after this word
 };
 
 // Of the messages of text_format.cc and tokenizer.cc in protobuf 3.21.

@@ -5,7 +5,7 @@
 
 namespace fleetrun {
 
-// The bytes of the character that begins at `offset`, 1 to 4; 0 when what stands there is no UTF-8.
+// The bytes of the character that begins at `offset`, 1 to 4; 0 when what stands there is not UTF-8.
 std::size_t utf8_character_length(std::string_view text, std::size_t offset);
 
 bool is_utf8(std::string_view text);

@@ -11,7 +11,7 @@ namespace fleetrun::cuda {
 namespace {
 
 constexpr int kTop = 5;
-constexpr int kNoClass = -1;  // instead of a count: the label is no class
+constexpr int kNoClass = -1;  // instead of a count: the label is not a class
 
 struct Highest {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }

@@ -15,7 +15,7 @@ enum class FieldUse {
   overridden,  // the job sets that key itself
   at_default,  // the value is the one that holds anyway, and there is no key, or the key has no effect
   turned_off,  // a switch without a key, for which the job says false
-  no_effect,   // there is no key, and in collective training PaddlePaddle does not use the field, either
+  no_effect,   // no key sets it, and PaddlePaddle does not use the field in collective training, either
   unsupported  // this build does not have what the field asks for
 };
 

@@ -15,7 +15,7 @@ namespace fleetrun::job {
 
 constexpr std::size_t kStrategyBytesLimit = std::size_t{1} << 20;  // far above any file of a strategy
 
-// Throws Error(missing|permission|io) if the file cannot be read, Error(config) if it is no regular file or too large. What is wrong with its
+// Throws Error(missing|permission|io) if the file cannot be read, Error(config) if it is not a regular file or is too large. What is wrong with its
 // content is in the document.
 StrategyDocument read_strategy_file(const std::string& path);
 

@@ -31,7 +31,7 @@ struct BenchRequest {
   int rounds = 0;      // 0: by time
 };
 
-// How the worker program is told: "flat", "leader:2", "scatter:2".
+// What the worker program gets: "flat", "leader:2", "scatter:2".
 std::string way_of(const BenchRequest& request);
 
 std::vector<Flag> bench_flags();

@@ -21,7 +21,7 @@ struct Subcommand {
   Completes completes = Completes::nothing;  // its words
   std::size_t most_words = 0;                // besides flags
   bool ends_flags =
-      false;  // the first word that is no flag is a program, and the words after it are the program's
+      false;  // the first word that is not a flag is a program, and the words after it are the program's
   int (*run)(const FoundFlags& found, const Environment& environment) = nullptr;  // returns the exit code
 };
 

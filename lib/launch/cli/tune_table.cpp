@@ -157,7 +157,7 @@ JsonValue settings_as_job(const std::vector<std::string>& settings) {
   for (const std::string& setting : settings) {
     const auto equals = setting.find('=');
     const std::string value = setting.substr(equals + 1);
-    const JsonDocument document = read_json(value);  // a word such as Reduce is no JSON, but a text
+    const JsonDocument document = read_json(value);  // a word such as Reduce is not JSON but text
     job::put_at(root, setting.substr(0, equals),
                 document.problems.empty() && document.complete ? document.root : JsonValue(value));
   }

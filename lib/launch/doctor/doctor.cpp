@@ -80,7 +80,7 @@ DoctorsWord word_of(const std::vector<DoctorFinding>& findings) {
   return word;
 }
 
-// A node that comes to an elastic run. Doctors agree with each other in everything that they compare.
+// A node that joins an elastic run. Doctors agree with each other in everything that they compare.
 bool has_met_a_run(const DoctorRequest& request, const NodeFailure& failure) {
   return request.output == DoctorOutput::findings && is_elastic(request.options) &&
          failure.exit_code == static_cast<int>(ErrorKind::protocol);

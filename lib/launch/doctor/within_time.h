@@ -12,7 +12,7 @@
 
 namespace fleetrun::launch {
 
-// The result of `work`; none after `limit`. Then a thread stays behind that goes on with the work, so `work` owns what it
+// The result of `work`; none after `limit`. Then a thread goes on with the work, so `work` owns what it
 // uses. It throws nothing.
 template <typename Result>
 std::optional<Result> within_time(Clock::duration limit, std::function<Result()> work) {
@@ -21,7 +21,7 @@ std::optional<Result> within_time(Clock::duration limit, std::function<Result()>
     std::condition_variable done;
     std::optional<Result> result;
   };
-  const auto shared = std::make_shared<Shared>();  // shared with the thread that may stay behind
+  const auto shared = std::make_shared<Shared>();  // shared with the thread that may go on
   std::thread([shared, work = std::move(work)] {
     Result result = work();
     const std::lock_guard lock(shared->mutex);

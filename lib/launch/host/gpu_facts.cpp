@@ -151,7 +151,7 @@ std::vector<std::string> lint_gpus(const std::vector<GpuFact>& gpus,
 
 std::vector<std::string> lint_gpu_health(const std::vector<GpuFact>& gpus,
                                          const std::vector<std::string>& visible) {
-  // nvmlClocksThrottleReason... of nvml.h; idle clocks and the limit of the user are no faults.
+  // nvmlClocksThrottleReason... of nvml.h; idle clocks and the limit of the user are not faults.
   static const std::vector<std::pair<std::uint64_t, const char*>> reasons = {
       {0x08, "hardware slowdown"},
       {0x20, "heat, seen by the driver"},

@@ -210,7 +210,7 @@ void OwnFiles::adopt(const std::string& name) {
   if (!facts) return;
   add(record_of(name, *facts));
   const std::string line = format_record(list_.files.back());
-  // Where there is no room, nobody knows the file for ours later: that loses nothing. But half a line would spoil the next one.
+  // Without room on the disk, nobody recognises the file as ours later, which loses nothing. But half a line would spoil the next one.
   const ssize_t count = ::write(open_list_.get(), line.data(), line.size());
   if (count <= 0 || count == std::ssize(line)) return;
   const off_t end = ::lseek(open_list_.get(), 0, SEEK_CUR);

@@ -57,7 +57,7 @@ class OwnFiles {
   void make_folder(const std::string& name);                        // if there is none. Throws Error(create).
   void move(const std::string& name, const std::string& to) const;  // to a free name. Throws Error(create).
 
-  // What is in the folder, or in a folder of it; of what is no real folder there is nothing.
+  // What is in the folder, or in a folder of it; nothing if it is not a real folder.
   std::vector<std::string> names(const std::string& folder = ".") const;
 
  private:

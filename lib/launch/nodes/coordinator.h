@@ -21,7 +21,7 @@
 // Another node's Coordinator goes on when the first node is lost (succession.h), and only with a quorum (quorum.h):
 //
 //   taking over --all nodes that are left have joined, or they had time, and enough have--> preparing
-//   taking over --they had time, and are no quorum; or --elastic_timeout, and too few-----> over
+//   taking over --they had time, and are not a quorum; or --elastic_timeout, and too few-----> over
 //
 // For the same reason the first node ends the run when it has lost so many nodes that the others may go on without it.
 //
@@ -210,7 +210,7 @@ class Coordinator {
   Actions tell_members(const FromFirst& message) const;
   Actions tell_others(PeerId peer, const FromFirst& message) const;  // members but one
   bool all(State state) const;
-  Node* find(PeerId peer);  // null: it is no member, or is lost
+  Node* find(PeerId peer);  // null: it is not a member, or is lost
   std::string name_of(const Node& node) const;
   std::string address_of(const Node& node) const;
 

@@ -20,7 +20,7 @@ struct History {
 };
 
 // Of a text that may still grow: the last line counts only when it is complete. A text without the column "step" gives an
-// empty history; so does a cell that is no number give NaN.
+// empty history; so does a cell that is not a number give NaN.
 History parse_history(std::string_view text);
 
 }  // namespace fleetrun::launch

@@ -1,4 +1,4 @@
-// Starts a program that is no rank, with Boost.Process.
+// Starts a program that is not a rank, with Boost.Process.
 #pragma once
 #include <sys/types.h>
 

@@ -1,5 +1,5 @@
 // Where Python ranks are in their programs, read from the stacks that py-spy or faulthandler wrote, and which rank differs. A rank that
-// waits in a library for the others is told from one that does something else.
+// waits in a library for the others differs from one that does something else.
 #pragma once
 #include <string>
 #include <string_view>

@@ -13,7 +13,7 @@ namespace fleetrun::launch {
 constexpr int kMostNodes = 65536;                // of one run
 constexpr std::size_t kMostListBytes = 4 << 20;  // of a node list or node file
 
-// The text of a node list or node file. Throws Error(usage) for what is no file or is too long, and what read_file throws.
+// The text of a node list or node file. Throws Error(usage) for what is not a file or is too long, and what read_file throws.
 std::string read_node_list(const std::string& path);
 
 std::string shortened(const std::string& text);  // printable, to be quoted in an error

@@ -76,7 +76,7 @@ void cut_after_character(std::string& text) {
 
 // The bytes of the text that take at most so many on the network. There they stand in a JSON text within another one.
 std::size_t bytes_within(const std::string& text, std::size_t most) {
-  constexpr std::size_t kControl = 7, kOther = 3;  // "\\\\u001b"; what is no UTF-8 becomes U+FFFD
+  constexpr std::size_t kControl = 7, kOther = 3;  // "\\\\u001b"; what is not UTF-8 becomes U+FFFD
   std::size_t cost = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto code = static_cast<unsigned char>(text[i]);

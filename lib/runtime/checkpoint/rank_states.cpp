@@ -28,7 +28,7 @@ std::vector<ValueId> own_tensors_of(const Program& program) {
   return own;
 }
 
-// The scale of the loss and its counts are no numbers to take a mean of.
+// A mean of loss scales, or of their counts, would make no sense.
 bool has_mean(const Program& program, ValueId id) {
   const Value& value = program.value(id);
   if (value.kind == ValueKind::parameter || value.of != kNone) return true;

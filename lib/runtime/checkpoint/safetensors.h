@@ -44,7 +44,7 @@ struct Safetensors {
 // Throws Error(data) that names the file, and the tensor where there is one.
 Safetensors parse_safetensors(std::string content, const std::string& path);
 
-// What the header of a file says that may be anything: nothing if it is no safetensors file. `fd` is open for reading.
+// What the header of a file says that may be anything: nothing if it is not a safetensors file. `fd` is open for reading.
 Metadata read_metadata(int fd);
 
 // Throws as parse_safetensors, and Error(missing|permission|io|config) when the file cannot be read.

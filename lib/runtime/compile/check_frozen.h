@@ -9,7 +9,7 @@
 namespace fleetrun::runtime {
 
 // `program` is the forward part, built with these patterns (Builder). Says how many parameters are trained. Throws Error(config) for
-// a pattern that no weight has, if no parameter is left, and for a frozen batch norm behind a trained layer: the gradient of a
+// a pattern that no weight has, if no parameter is left, and for a frozen batch norm after a trained layer: the gradient of a
 // batch norm needs the statistics of the batch.
 void check_frozen(const Program& program, const std::vector<std::string>& frozen, const PassContext& context);
 

@@ -1,5 +1,5 @@
 // The table log/history.csv: a row for each logged step and a row for each evaluation. The launcher makes the file, so that it
-// knows it for its own, and draws the curves of log/report.html from it.
+// recognises it as its own, and draws the curves of log/report.html from it.
 #pragma once
 #include <cstdint>
 #include <iosfwd>

@@ -20,7 +20,7 @@
 namespace fleetrun::runtime {
 namespace {
 
-// What the file begins with; by it we know it for ours.
+// What the file begins with, by which we recognise it as ours.
 const std::string kStart =
     "{\"otherData\":{\"written_by\":\"fleetrun\"},\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
 

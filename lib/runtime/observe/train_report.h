@@ -47,7 +47,7 @@ struct TrainReport {
   std::string unsaved;  // why there is no checkpoint of the end; "": there is one, or none is wanted
   TimeUses time{};      // of `timed_ranks` ranks together, since the run began
   int timed_ranks = 1;
-  std::string run_id;  // the launcher knows the file by it for its own; "": started by hand
+  std::string run_id;  // by it the launcher recognises the file as its own; "": started by hand
 };
 
 std::string to_json(const TrainReport& report);

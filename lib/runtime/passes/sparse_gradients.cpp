@@ -119,7 +119,7 @@ std::vector<Op> ops_of(const Exchange& exchange, const Op& update, double limit)
            .role = Role::backward}};
 }
 
-// Puts the ops behind the one that makes the gradient, which is their first input.
+// Puts the ops after the one that makes the gradient, which is their first input.
 void insert_after_maker(Program& program, std::vector<Op> ops) {
   const ValueId gradient = ops.front().inputs.front();
   const auto maker = std::find_if(program.ops.begin(), program.ops.end(), [gradient](const Op& op) {

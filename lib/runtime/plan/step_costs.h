@@ -13,7 +13,7 @@ struct ForwardCost {
   double flops = 0;            // multiplications and additions
   double moved_bytes = 0;      // read and written
   double parameter_bytes = 0;  // of parameters that this op reads first
-  double crossing_bytes = 0;   // of activations that later ops read: what a cut behind this op sends
+  double crossing_bytes = 0;   // of activations that later ops read: what a cut after this op sends
 };
 
 struct StepCosts {

@@ -25,7 +25,7 @@ constexpr double kApart = 2e-6;  // of a tensor's largest element
 struct ListOp {
   std::string type;
   std::vector<std::string> lists, powers, singles;  // its inputs, in their order
-  std::vector<std::string> written;                 // its outputs; one that is no input is new
+  std::vector<std::string> written;                 // its outputs; one that is not an input is new
   Attributes attributes;
 };
 

@@ -35,7 +35,7 @@ bool is_name_letter(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
 }
 
-// The name of the macro at `at`, which is behind a dollar, and the place behind it; "" when there is none.
+// The name of the macro at `at`, which follows a dollar, and the place after it; "" when there is none.
 std::pair<std::string, std::size_t> macro_at(const std::string& text, std::size_t at) {
   const bool in_braces = at < text.size() && text[at] == '{';
   const std::size_t first = at + (in_braces ? 1 : 0);

@@ -59,7 +59,7 @@ std::optional<BmpHeader> read_bmp_header(std::span<const std::uint8_t> bytes) {
                       .pixels_at = number_at(bytes, 10),
                       .header_end = kFileHeader + info_bytes,
                       .palette_entries = number_at(bytes, 46),
-                      .bits = number_at(bytes, 26) >> 16U,  // behind the number of planes
+                      .bits = number_at(bytes, 26) >> 16U,  // after the number of planes
                       .compression = number_at(bytes, 30)};
   if (header.compression == kBitFields) {
     if (bytes.size() < kFileHeader + kInfoHeader + kMaskBytes) return std::nullopt;

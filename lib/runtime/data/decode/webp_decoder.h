@@ -11,7 +11,7 @@ namespace fleetrun::runtime {
 
 bool is_webp(std::span<const std::uint8_t> bytes);
 
-// Width and height of the upright image (channels 0); nothing when the bytes do not reach that far. Exif stands behind the
+// Width and height of the upright image (channels 0); nothing when the bytes do not reach that far. Exif stands after the
 // pixels, so a file that has some must be there as a whole.
 std::optional<ImageShape> probe_webp(std::span<const std::uint8_t> bytes);
 

@@ -93,7 +93,7 @@ const float* SampleWeights::of_batch(const std::int32_t* labels, comm::Communica
     const std::int32_t label = labels[i];
     if (label < 0)
       weights_[i] = 0;
-    else  // a label that is no class is an error of the loss
+    else  // the loss reports a label that is not a class
       weights_[i] = static_cast<std::size_t>(label) < of_classes_.size()
                         ? of_classes_[static_cast<std::size_t>(label)]
                         : 1.0F;

@@ -16,7 +16,7 @@
 namespace fleetrun::runtime {
 namespace {
 
-// What the files begin with; by it we know them for ours.
+// What the files begin with, by which we recognise them as ours.
 constexpr const char *kTextStart = "# written by fleetrun\n", *kPictureStart = "// written by fleetrun\n";
 constexpr const char* kWayOut = "--dump_program and --dump_passes take another folder";
 

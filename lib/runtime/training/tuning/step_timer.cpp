@@ -95,7 +95,7 @@ job::JobSpec without_test_set(job::JobSpec job) {
   return job;
 }
 
-// Settings that these ranks cannot have are no candidates: nothing. Every rank gets the same answer.
+// Settings that these ranks cannot have are not candidates: nothing. Every rank gets the same answer.
 std::optional<job::JobSpec> settled_job(const TuningRank& rank, const Candidate& candidate,
                                         const job::StrategySpec* groups) {
   const RankEnv& env = rank.world.env;
