@@ -206,11 +206,12 @@ class Kinds(TerminalTest):
             with self.subTest(columns=columns):
                 screen = self.screen(columns=columns)
                 screen.command("fleetrun --device cpu endless.json")
-                screen.wait_for(re.escape(ERASE) + r"[^\r]*step \d+")
+                screen.wait_for(r"\[Epoch 0, batch 0\]")  # later it could stand where the line is expected
+                screen.wait_for(re.escape(ERASE) + r"[^\r]*step \d+", since=len(screen.raw))
                 screen.look(1.2)
                 drawn = re.findall(LINE, screen.raw)
                 self.assertLess(max(len(text) for text in drawn), columns - 2)
-                self.assertRegex(screen.last_line(), r"step \d+")
+                screen.wait(lambda: re.search(r"step \d+", screen.last_line()), "the line")
                 self.end(screen)
                 self.assertEqual([line for line in screen.lines() if re.search(r"step \d+/", line)], [])
 
