@@ -284,12 +284,12 @@ TEST_CASE("nodes that share a home and start together agree on the key that one 
 
 TEST_CASE("when a node does not come, --join_timeout ends the others with 75 and its name") {
   Cluster cluster(3);
-  cluster.start(0, {"--join_timeout=1", FAKE_WORKER});
-  cluster.start(1, {"--join_timeout=1", FAKE_WORKER});
+  cluster.start(0, {"--join_timeout=10", FAKE_WORKER});
+  cluster.start(1, {"--join_timeout=10", FAKE_WORKER});
   for (const int node : {0, 1}) {
-    const ChildResult end = cluster.end_of(node, 10s);
+    const ChildResult end = cluster.end_of(node, 40s);
     CHECK(end.code == 75);
-    CHECK_MESSAGE(contains(end.err, "node 2 (127.0.0.3) did not join within 1 s (--join_timeout)"), end.err);
+    CHECK_MESSAGE(contains(end.err, "node 2 (127.0.0.3) did not join within 10 s (--join_timeout)"), end.err);
   }
 }
 
