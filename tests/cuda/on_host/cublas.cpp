@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/number/half.h"
+#include "cuda/on_host/product.h"
 #include "cuda/on_host/stream.h"
 
 namespace on_host = fleetrun::cuda::on_host;
@@ -75,8 +76,18 @@ void put(float value, void* data, cudaDataType type, std::int64_t i) {
         type == CUDA_R_16F ? fleetrun::f32_to_f16(value) : fleetrun::f32_to_bf16(value);
 }
 
-float at(const void* matrix, const Matrix& shape, bool transposed, std::int64_t row, std::int64_t column) {
-  return element(matrix, shape.type, transposed ? row * shape.step + column : column * shape.step + row);
+// Row by row.
+std::vector<double> read(const void* data, const Matrix& shape, cublasOperation_t operation) {
+  const bool as_it_is = operation == CUBLAS_OP_N;
+  const std::int64_t rows = as_it_is ? shape.rows : shape.columns;
+  const std::int64_t columns = as_it_is ? shape.columns : shape.rows;
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(rows * columns));
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t column = 0; column < columns; ++column)
+      values.push_back(static_cast<double>(
+          element(data, shape.type, as_it_is ? column * shape.step + row : row * shape.step + column)));
+  return values;
 }
 
 void expect(const void* data, const Matrix& shape) {
@@ -184,14 +195,18 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     on_host::expect_reachable(how.bias, static_cast<std::size_t>(sizes.m) * made.element_bytes(),
                               "a product's bias");
   on_host::give_kernel(stream, &on_host::Counts::cublas, [=] {
-    for (std::int64_t column = 0; column < sizes.n; ++column)
-      for (std::int64_t row = 0; row < sizes.m; ++row) {
-        double sum = with_bias ? static_cast<double>(element(how.bias, made.type, row)) : 0;
-        for (std::int64_t i = 0; i < sizes.k; ++i)
-          sum += static_cast<double>(at(a_data, a, how.a == CUBLAS_OP_T, row, i)) *
-                 static_cast<double>(at(b_data, b, how.b == CUBLAS_OP_T, i, column));
-        put(static_cast<float>(sum), made_data, made.type, column * made.step + row);
-      }
+    const auto m = static_cast<std::size_t>(sizes.m), k = static_cast<std::size_t>(sizes.k),
+               n = static_cast<std::size_t>(sizes.n);
+    std::vector<double> sums(m * n);
+    if (with_bias)
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        sums[i] = static_cast<double>(element(how.bias, made.type, static_cast<std::int64_t>(i / n)));
+    on_host::add_product({m, k, n, n}, read(a_data, a, how.a).data(), read(b_data, b, how.b).data(),
+                         sums.data());
+    for (std::int64_t row = 0; row < sizes.m; ++row)
+      for (std::int64_t column = 0; column < sizes.n; ++column)
+        put(static_cast<float>(sums[static_cast<std::size_t>(row * sizes.n + column)]), made_data, made.type,
+            column * made.step + row);
   });
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -11,6 +11,7 @@
 
 #include "base/number/half.h"
 #include "cuda/on_host/cudnn_handle.h"
+#include "cuda/on_host/product.h"
 #include "cuda/on_host/stream.h"
 
 namespace on_host = fleetrun::cuda::on_host;
@@ -77,6 +78,8 @@ std::size_t bytes_of(cudnnBackendAttributeType_t type) {
   }
 }
 
+using Axes = std::array<std::size_t, 4>;  // in an order
+
 // Sizes as n, c, h, w (filters: k, c, r, s), with the step from one to the next of each.
 struct Tensor {
   cudnnDataType_t type;
@@ -87,24 +90,25 @@ struct Tensor {
         sizes(from.all<std::int64_t, 4>(CUDNN_ATTR_TENSOR_DIMENSIONS)),
         steps(from.all<std::int64_t, 4>(CUDNN_ATTR_TENSOR_STRIDES)) {}
 
-  std::int64_t at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
-    return n * steps[0] + c * steps[1] + h * steps[2] + w * steps[3];
-  }
   std::size_t count() const { return static_cast<std::size_t>(sizes[0] * sizes[1] * sizes[2] * sizes[3]); }
-  std::vector<double> read(const void* data) const {
-    std::vector<double> values(count());
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(element(data, i));
+  // Its values in the order of the axes, the last of which are next to each other, whatever the order in `data` is.
+  std::vector<double> read(const void* data, const Axes& order) const {
+    std::vector<double> values;
+    values.reserve(count());
+    each_place(order,
+               [&](std::size_t place) { values.push_back(static_cast<double>(element(data, place))); });
     return values;
   }
-  void write(const std::vector<double>& values, void* data) const {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto value = static_cast<float>(values[i]);
+  void write(const std::vector<double>& values, const Axes& order, void* data) const {
+    auto next = values.begin();
+    each_place(order, [&](std::size_t place) {
+      const auto value = static_cast<float>(*next++);
       if (type == CUDNN_DATA_FLOAT)
-        static_cast<float*>(data)[i] = value;
+        static_cast<float*>(data)[place] = value;
       else
-        static_cast<std::uint16_t*>(data)[i] =
+        static_cast<std::uint16_t*>(data)[place] =
             type == CUDNN_DATA_HALF ? fleetrun::f32_to_f16(value) : fleetrun::f32_to_bf16(value);
-    }
+    });
   }
   void expect(const void* data) const {
     const std::size_t bytes = count() * (type == CUDNN_DATA_FLOAT ? sizeof(float) : sizeof(std::uint16_t));
@@ -112,6 +116,15 @@ struct Tensor {
   }
 
  private:
+  template <typename Visit>
+  void each_place(const Axes& order, const Visit& visit) const {
+    const auto [a, b, c, d] = order;
+    for (std::int64_t i = 0; i < sizes[a]; ++i)
+      for (std::int64_t j = 0; j < sizes[b]; ++j)
+        for (std::int64_t k = 0; k < sizes[c]; ++k)
+          for (std::int64_t l = 0; l < sizes[d]; ++l)
+            visit(static_cast<std::size_t>(i * steps[a] + j * steps[b] + k * steps[c] + l * steps[d]));
+  }
   float element(const void* data, std::size_t i) const {
     if (type == CUDNN_DATA_FLOAT) return static_cast<const float*>(data)[i];
     const std::uint16_t bits = static_cast<const std::uint16_t*>(data)[i];
@@ -159,51 +172,58 @@ struct Convolution {
     }
   }
 
-  // visit(place in x, place in w, place in y) for all products of the convolution.
-  template <typename Visit>
-  void each_product(const Visit& visit) const {
-    const std::int64_t per_group = y.sizes[1] / (x.sizes[1] / w.sizes[1]);
-    for (std::int64_t n = 0; n < y.sizes[0]; ++n)
-      for (std::int64_t k = 0; k < y.sizes[1]; ++k)
-        for (std::int64_t i = 0; i < y.sizes[2]; ++i)
-          for (std::int64_t j = 0; j < y.sizes[3]; ++j)
-            for (std::int64_t r = 0; r < w.sizes[2]; ++r)
-              for (std::int64_t s = 0; s < w.sizes[3]; ++s) {
-                const std::int64_t row = i * strides[0] - padding[0] + r * dilations[0];
-                const std::int64_t column = j * strides[1] - padding[1] + s * dilations[1];
-                if (row < 0 || row >= x.sizes[2] || column < 0 || column >= x.sizes[3]) continue;
-                const std::int64_t from = x.at(n, k / per_group * w.sizes[1], row, column);
-                const std::int64_t by = w.at(k, 0, r, s), to = y.at(n, k, i, j);
-                for (std::int64_t c = 0; c < w.sizes[1]; ++c)
-                  visit(static_cast<std::size_t>(from + c * x.steps[1]),
-                        static_cast<std::size_t>(by + c * w.steps[1]), static_cast<std::size_t>(to));
-              }
-  }
-
   void run(void* const x_data, void* const w_data, void* const y_data) const {
-    if (operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
-      return make(y, y_data, x, x_data, w, w_data, [](auto i, auto j, auto k) {
-        return std::array{k, i, j};
+    constexpr Axes kChannelsLast = {0, 2, 3, 1}, kInToOut = {2, 3, 1, 0}, kOutToIn = {2, 3, 0, 1};
+    const auto in = static_cast<std::size_t>(w.sizes[1]), all_out = static_cast<std::size_t>(w.sizes[0]);
+    const std::size_t out =
+        all_out / static_cast<std::size_t>(x.sizes[1] / w.sizes[1]);  // of a group, as `in`
+    if (operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) {
+      const std::vector<double> xs = x.read(x_data, kChannelsLast), ws = w.read(w_data, kInToOut);
+      std::vector<double> sums(y.count());
+      each_product([&](std::size_t i, std::size_t j, std::size_t k, std::size_t group) {
+        on_host::add_product({1, in, out, all_out}, &xs[i + group * in], &ws[j + group * out],
+                             &sums[k + group * out]);
       });
-    if (operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR)
-      return make(x, x_data, y, y_data, w, w_data, [](auto i, auto j, auto k) {
-        return std::array{i, k, j};
+      return y.write(sums, kChannelsLast, y_data);
+    }
+    const std::vector<double> ys = y.read(y_data, kChannelsLast);
+    if (operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR) {
+      const std::vector<double> ws = w.read(w_data, kOutToIn);
+      std::vector<double> sums(x.count());
+      each_product([&](std::size_t i, std::size_t j, std::size_t k, std::size_t group) {
+        on_host::add_product({1, out, in, in}, &ys[k + group * out], &ws[j + group * out * in],
+                             &sums[i + group * in]);
       });
-    make(w, w_data, x, x_data, y, y_data, [](auto i, auto j, auto k) { return std::array{j, i, k}; });
+      return x.write(sums, kChannelsLast, x_data);
+    }
+    const std::vector<double> xs = x.read(x_data, kChannelsLast);
+    std::vector<double> sums(w.count());
+    each_product([&](std::size_t i, std::size_t j, std::size_t k, std::size_t group) {
+      on_host::add_product({in, 1, out, all_out}, &xs[i + group * in], &ys[k + group * out],
+                           &sums[j + group * out]);
+    });
+    w.write(sums, kInToOut, w_data);
   }
 
  private:
-  // order(places in x, w, y): those in what is made and in the two that are read.
-  template <typename Order>
-  void make(const Tensor& made, void* made_data, const Tensor& one, const void* one_data, const Tensor& other,
-            const void* other_data, const Order& order) const {
-    const std::vector<double> ones = one.read(one_data), others = other.read(other_data);
-    std::vector<double> sums(made.count());
-    each_product([&](std::size_t i, std::size_t j, std::size_t k) {
-      const auto [to, first, second] = order(i, j, k);
-      sums[to] += ones[first] * others[second];
-    });
-    made.write(sums, made_data);
+  // visit(place in x, in w, in y, group) for each pair of pixels and each group; the places are those of the first channel.
+  template <typename Visit>
+  void each_product(const Visit& visit) const {
+    for (std::int64_t n = 0; n < y.sizes[0]; ++n)
+      for (std::int64_t i = 0; i < y.sizes[2]; ++i)
+        for (std::int64_t j = 0; j < y.sizes[3]; ++j)
+          for (std::int64_t r = 0; r < w.sizes[2]; ++r)
+            for (std::int64_t s = 0; s < w.sizes[3]; ++s) {
+              const std::int64_t row = i * strides[0] - padding[0] + r * dilations[0];
+              const std::int64_t column = j * strides[1] - padding[1] + s * dilations[1];
+              if (row < 0 || row >= x.sizes[2] || column < 0 || column >= x.sizes[3]) continue;
+              const std::int64_t from = ((n * x.sizes[2] + row) * x.sizes[3] + column) * x.sizes[1];
+              const std::int64_t by = (r * w.sizes[3] + s) * w.sizes[0] * w.sizes[1];
+              const std::int64_t to = ((n * y.sizes[2] + i) * y.sizes[3] + j) * y.sizes[1];
+              for (std::int64_t group = 0; group < x.sizes[1] / w.sizes[1]; ++group)
+                visit(static_cast<std::size_t>(from), static_cast<std::size_t>(by),
+                      static_cast<std::size_t>(to), static_cast<std::size_t>(group));
+            }
   }
 };
 
