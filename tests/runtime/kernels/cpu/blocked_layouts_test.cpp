@@ -10,6 +10,7 @@
 #include "runtime/graph/builder.h"
 #include "runtime/graph/op_def.h"
 #include "runtime/kernels/cpu/loops/channel_rows.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/onednn/descriptors.h"
 #include "runtime/kernels/device.h"
 #include "runtime/tensor/philox.h"
@@ -253,6 +254,24 @@ TEST_CASE("batch norms make of blocks of channels what they make of a plain imag
         CHECK(found[i] == doctest::Approx(wanted[i]).epsilon(rounding).scale(1));
     }
   });
+}
+
+float one_more(float x) { return x + 1; }
+float twice(float x) { return 2 * x; }
+
+TEST_CASE("an elementwise op that makes something else of 0 keeps out of the padding of a layout") {
+  const auto device = make_cpu_device();
+  for (const std::int64_t channels : {16, 20}) {  // 20: the last block of channels is padded
+    CAPTURE(channels);
+    Program program;
+    Builder builder(program, all_ops());
+    const ValueId x = builder.feed("x", {kImages, channels, kRows, kColumns});
+    builder.op("y", "relu", {{"x", x}});  // an op of one input: the kernels below could be its own
+    program.values[static_cast<std::size_t>(x)].layout = blocked_layout(program.value(x), 8);
+    const LayoutQuery query = {OpView(find_op(all_ops(), "relu"), program, program.ops.front()), {false}};
+    CHECK(cpu::elementwise<one_more>().choose_layouts(query, *device).outputs[0].plain() == (channels == 20));
+    CHECK_FALSE(cpu::elementwise<twice>().choose_layouts(query, *device).outputs[0].plain());
+  }
 }
 
 }  // namespace

@@ -134,10 +134,23 @@ std::unique_ptr<Kernel> elementwise_kernel(const OpView& op, Constants... consta
   });
 }
 
-// As elementwise_kernel without constants; every tensor lies as the first input.
+// Whether f of zeros is 0, as the padding of a layout has to stay.
+template <auto f, std::size_t... argument>
+bool keeps_zero(std::index_sequence<argument...>) {
+  return f((static_cast<void>(argument), 0.0F)...) == 0.0F;
+}
+
+template <auto f>
+LayoutChoice choose_for_elements(const LayoutQuery& query, Device& device) {
+  const LayoutChoice choice = like_first_input(query, device);
+  return keeps_zero<f>(std::make_index_sequence<count_arguments(f)>()) ? choice
+                                                                       : unless_padded(query, choice);
+}
+
+// As elementwise_kernel without constants; every tensor lies as the first input, unless f would write into the padding.
 template <auto f>
 KernelDef elementwise() {
-  return {.choose_layouts = like_first_input,
+  return {.choose_layouts = choose_for_elements<f>,
           .make = [](const OpView& op, Device&) { return elementwise_kernel<f>(op); }};
 }
 
