@@ -114,7 +114,8 @@ void check_metrics_file(const LaunchOptions& options) {
               fmt::format("choose another name, such as {}/metrics.prom", options.log_dir.value));
 }
 
-// Null `others`: this fleetrun has started no other node.
+// Three kinds of processes: this one, the front, only waits and passes signals on. Its child, the middle process, does all that
+// run_until_done() does, and is the parent of the ranks. Null `others`: this fleetrun has started no other node.
 int run_under_guard(const RunPlan& plan, OtherNodes* others = nullptr) {
   const Moment started = Moment::now();
   bool lost = false;
@@ -175,7 +176,8 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   const bool evaluates = !options.eval.value.empty();
   if (!evaluates) check_strategy(job, cluster, !members, environment);  // a strategy is for steps
   const std::vector<std::string> warnings = warn_before_start({options, environment, embedded, cluster});
-  RunPlan plan = {options, environment, program, embedded, wrapped, cluster, warnings};
+  RunPlan plan = {options, environment, program, embedded,
+                  wrapped, cluster,     warnings};  // refers to all of these
   plan.folder = folder_at_start();
   plan.quiet = !options.tune.value.empty() || evaluates;
   plan.members = members;
@@ -192,7 +194,7 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   if (options.preflight.value)
     if (const int code = examine_before(plan, host, job); code != 0) return code;
   if (temporary)
-    options.log_dir.value = make_temporary_folder(options.log_dir.value);  // the plan refers to it
+    options.log_dir.value = make_temporary_folder(options.log_dir.value);  // the plan sees it, too
   const int code = run_under_guard(plan, others.get());
   if (temporary && (code == 0 || !has_logs(options.log_dir.value))) try_to_remove(options.log_dir.value);
   return code;
@@ -200,8 +202,9 @@ int check_and_run(LaunchOptions options, const Environment& environment,
 
 }  // namespace
 
-// In this order: the job, the program and the cluster are checked; fleetrun starts on the other nodes; this process forks, and the child
-// takes the log folder, joins the other nodes, holds ports and spawns the ranks (run_until_done.cpp, run_loop.cpp).
+// In this order: the job, the program and the cluster are checked, and nothing is written; a --dry_run ends here. fleetrun starts on the
+// other nodes; --preflight examines all nodes. This process forks, and the child takes the log folder, joins the other nodes, holds ports
+// and spawns the ranks (run_until_done.cpp, run_loop.cpp).
 int launch(const LaunchOptions& options, const Environment& environment,
            const std::optional<Allocation>& allocation, const std::vector<std::string>& words) {
   if (stays_out(options, allocation)) return 0;

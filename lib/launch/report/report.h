@@ -91,6 +91,8 @@ struct ExitReport {
   Moment started, ended;
   bool has_begun = false;         // its first lines were shown, and then ranks started
   std::optional<WholeRun> whole;  // none: this node is alone
+
+  bool has_ended() const { return ended.steady != TimePoint(); }
 };
 
 // The block on stderr: what failed and where to look. Empty when all went well.

@@ -152,6 +152,7 @@ std::function<void(std::string_view line)> RunLoop::say() {
   return [this](std::string_view line) { console_.say(line); };
 }
 
+// Over several nodes the ports are held here, before each attempt, because all nodes begin it together; otherwise in begin_attempt().
 void RunLoop::run() {
   try {
     const int first = state_.verdict.attempt;
@@ -169,6 +170,8 @@ void RunLoop::run() {
   if (shared_) shared_->finish();
 }
 
+// Events come from the group (deaths), the signals, the ticks, the roll call, the control socket and the other nodes. The Supervisor
+// only decides; this object alone carries out what it decides.
 void RunLoop::attend() {
   while (!supervisor_.done()) {
     const Event event = events_.next();
@@ -229,12 +232,13 @@ void RunLoop::perform(const Actions& actions) {
   announce_left_alone(left_alone, console_);
 }
 
-// Meanwhile the Supervisor keeps the verdict of the previous attempt, which those who ask get.
+// The same number returns without other nodes. While this waits, those who ask get the verdict of the previous attempt.
 int RunLoop::hold_ports_and_wait_for_nodes(int number) {
   while (true) {
     take_places();
     if (number > 0) support_.begin_attempt(number, plan_.cluster.world_size());
-    attempt_ = {};  // releases its ports first: one that the user named is taken again
+    attempt_ =
+        {};  // the ports of the previous attempt are free first: one that the user named is taken again
     ports_ = hold_ports(plan_.cluster);
     const auto instead = shared_ ? shared_->wait_for_nodes(number, ports_, report_) : std::nullopt;
     if (!instead) return number;
@@ -248,7 +252,7 @@ void RunLoop::take_places() {
   const Placed& placed = world_.nodes->placed();
   const RankSpan before = own_span();
   write_places(logs_, placed);
-  *world_.cluster = with_others(*world_.cluster, plan_.options, placed);
+  *world_.cluster = with_others(*world_.cluster, plan_.options, placed);  // which plan_ refers to
   restarts_ = placed.restarts;
   others_.renumber();
   if (world_.nodes->is_first()) become_first();
@@ -301,7 +305,8 @@ void RunLoop::show_end_of_attempt() {
 void RunLoop::archive_and_announce(Clock::duration delay, int restarts) {
   show_end_of_attempt();
   archive_attempt(logs_, report_);
-  if (shared_ && restarts == restarts_)
+  const bool regroups = shared_ && restarts == restarts_;  // a node came: that is not a restart
+  if (regroups)
     announce_regrouping(report_.attempts.back(), console_);
   else
     announce_restart(restarts, plan_.options, delay, report_.attempts.back(), console_);

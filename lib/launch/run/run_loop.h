@@ -72,8 +72,8 @@ class RunLoop {
   void end();
 
   bool start_again_with_others();
-  // Archives this attempt and announces the next one. `restarts`: how many there will have been when that begins.
   void show_end_of_attempt();
+  // Archives this attempt and announces the next one. `restarts`: how many there will have been when that begins.
   void archive_and_announce(Clock::duration delay, int restarts);
 
   void report_attempt();

@@ -42,7 +42,7 @@ LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
           .keeps_previous = true};
 }
 
-// The other nodes wait for this one.
+// Takes the folder over from the last run, whose files it moves or deletes. The other nodes hear of an error, since they wait for this one.
 LogFolder make_log_folder(const RunPlan& plan, const std::string& run_id) {
   try {
     return LogFolder(plan.options.log_dir.value, plan_logs(plan, run_id));
@@ -63,7 +63,7 @@ void try_to_write(const RunPlan& plan, const LogFolder& logs, const ExitReport& 
   }
 }
 
-// What make() returns. The other nodes hear of it when this one cannot go on.
+// What make() returns. When it throws, this node cannot go on, and tells the others why.
 template <typename Make>
 auto make_or_leave(NodeSession& nodes, const Make& make) {
   try {
@@ -160,7 +160,7 @@ int run_until_done(const RunPlan& plan, int front_fd) {
     return plan.members ? run_with_others(plan, loop, front_fd, logs, earlier, report)
                         : run_here(plan, loop, front_fd, logs, report);
   } catch (const Error& error) {
-    if (report.ended.steady != TimePoint()) throw;  // the run is over: only its last words failed
+    if (report.has_ended()) throw;  // only the last words of the run failed
     if (const std::string line = describe_previous(plan.cluster, logs); !report.has_begun && !line.empty())
       log_line("fleetrun", line);
     end_report(error, report);

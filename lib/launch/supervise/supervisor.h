@@ -5,13 +5,14 @@
 //                follow one that finished, or a roll call of
 //                another node-------------------------------> diagnosing: call the roll, then stopping
 //   stopping   --the grace is over--------------------------> stopping groups: ask the groups of the ranks to end
-//   stopping groups   --that is over------------------------> killing: kill every rank that is left
-//   stopping (groups) --Ctrl-C------------------------------> killing
+//   stopping groups --the group grace is over---------------> killing: kill every rank that is left
+//   stopping, stopping groups --Ctrl-C----------------------> killing
+//   diagnosing --a signal ends the run----------------------> stopping
 //   any        --the front process is gone------------------> killing; ended if it was pausing
 //   killing    --the kill wait is over----------------------> ended: a rank is still there after SIGKILL
 //   any        --no rank runs, and a restart is due---------> pausing, then running again
 //   pausing    --a signal ends the run, or --timeout--------> ended, for that cause
-//   any        --no rank runs-------------------------------> ended
+//   any but diagnosing --no rank runs-----------------------> ended
 //   ended      --all nodes begin another attempt------------> running (several nodes: the Coordinator decides)
 //
 // The failure that happened first is the cause. Failures after the stop began are consequences.
@@ -52,13 +53,15 @@ struct SupervisorOptions {
   int first_attempt = 0;         // of this node, which may have joined during the run
 };
 
-// Two more than ten members: any event may come in any phase, so one state machine knows the attempt, its clocks and its end.
+// Many members: any event may come in any phase, so one state machine knows the attempt, its clocks and its end. What it does in the
+// pause between two attempts is in supervisor_between_attempts.cpp.
 class Supervisor {
  public:
   Supervisor(int ranks, SupervisorOptions options);
 
   Actions start(TimePoint now);
-  Actions start(TimePoint now, int attempt, const RankSpan& span);  // of several nodes
+  // A run over several nodes begins with the attempt and the ranks that the nodes have agreed on.
+  Actions start(TimePoint now, int attempt, const RankSpan& span);
   Actions start_again(TimePoint now);
   // Several nodes have agreed on an attempt and on the numbers of their ranks.
   Actions start_again(int attempt, const RankSpan& span, TimePoint now);
@@ -127,7 +130,7 @@ class Supervisor {
   Phase phase_ = Phase::running;
   std::optional<Clock::duration> restart_in_;  // pause before the restart; none: no restart
   bool suspended_ = false;                     // by SIGTSTP, until SIGCONT or until we are asked to end
-  bool roll_called_ = false;                   // while suspended: stop() waits until the run goes on
+  bool roll_called_ = false;                   // in a suspended run, which stops as soon as it goes on
   std::optional<TimePoint> hold_at_;           // in real time, not on these clocks
   std::optional<int> finished_elsewhere_;      // the first rank that finished, if on another node
   std::optional<std::int64_t> step_;           // none: the ranks do not tell

@@ -14,7 +14,8 @@
 namespace fleetrun::runtime {
 namespace {
 
-// As after the end of the epoch, where a training that goes on evaluates it again.
+// An evaluation at the end of an epoch counts as one at the beginning of the next epoch, because a training that resumes there evaluates
+// the epoch again.
 std::int64_t place_of_evaluation(const Progress& progress) {
   TrainingState state = progress.state;
   if (state.batch < progress.steps_per_epoch) return place_in_training(state);
@@ -40,14 +41,14 @@ bool is_comparable(const Run& run, const ScoredEpoch& score, job::Metric metric)
   return score.metric == metric && are_of_same_data(score, {.data_set = run.scores.test_set});
 }
 
-// Of one training: whether the epoch was scored after the checkpoint was saved. An older file has only its steps, which are the
-// same if the number of ranks is.
+// Both belong to one training. Whether the epoch was scored when the checkpoint was saved, or later. A file of an older version has no
+// place but the number of steps, which can be compared if the number of ranks has not changed.
 bool is_after_checkpoint(const Run& run, const ScoredEpoch& epoch) {
   if (epoch.place == 0) return epoch.steps > run.progress.state.steps;
   return epoch.place >= run.checkpoints.saved_place();
 }
 
-// The checkpoint knows the file, or is older than the file because the training ended in between.
+// The checkpoint knows the file, or is older than the file because the training ended before it saved another one.
 bool is_of_training(const Run& run, const std::optional<ScoredEpoch>& in_file, job::Metric metric) {
   const TrainingState& state = run.progress.state;
   if (state.steps == 0 || !in_file || !is_comparable(run, *in_file, metric)) return false;
@@ -117,7 +118,7 @@ void keep_best(Run& run, const ScoredEpoch& score) {
   });
 }
 
-// No step follows.
+// No step follows: the training is as long as the steps that it has done, so Progress::finished() is true.
 void end_early(Run& run) {
   Progress& progress = run.progress;
   progress.ended_early = true;

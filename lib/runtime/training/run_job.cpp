@@ -98,7 +98,8 @@ UniqueFd make_folders(const job::JobSpec& job, const RankEnv& env, const Trainer
   return claim;
 }
 
-// The first step of this process, and how long the training is. Loads the newest checkpoint, if there is one.
+// The first step of this process, and how long the training is. Loads the newest checkpoint, if there is one: weights, optimizer, and
+// the place in the data, from which train() goes on.
 Progress begin_or_resume(const job::JobSpec& job, const DataSets& data, const Loaders& loaders,
                          Checkpointing& checkpoints) {
   Progress progress = {.steps_per_epoch = loaders.train.batches_per_epoch()};
@@ -145,6 +146,7 @@ void complete_observers(Run& run) {
 
 }  // namespace
 
+// worker_main.cpp has read the job and joined the other ranks; it writes the report that this returns, or the error.
 TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage& page, std::ostream& out,
                     std::unique_ptr<Device> device) {
   page.phase = Phase::loading;
@@ -182,7 +184,8 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   Run run = {job, world, page, out, data, trainer, loaders, checkpoints, observers, card, progress};
   run.scores.scale = trainer.loss_scale();
   complete_observers(run);
-  begin_judging(run);
+  begin_judging(run);  // takes over the best score so far; early stopping may end the training here
+  // train.cpp: steps, evaluations and checkpoints, until the last step, early stopping or a signal ends the training.
   train(run);
   return finish(run);
 }

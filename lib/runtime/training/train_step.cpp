@@ -64,7 +64,7 @@ void record_step(Run& run, double speed, double rate) {
   const Score& score = run.scores.train;
   const std::int64_t step = run.progress.state.steps + 1;
   const double batches = static_cast<double>(samples_in_step(run.progress.state)) / run.loaders.train.batch();
-  const double ranks = batches * run.world.env.world_size / run.replicas();  // `speed` is that of one
+  const double ranks = batches * run.world.env.world_size / run.replicas();  // `speed` is that of one replica
   std::vector<Scalar> scalars = {{"train/loss", score.loss},
                                  {"train/acc1", score.acc1},
                                  {"train/learning_rate", rate},
@@ -123,8 +123,8 @@ void compare_weights(Run& run) {
 
 void train_step(Run& run, const Batch& batch, bool group_ends) {
   const double rate = learning_rate(run);
-  const double part =
-      run.replicas() / static_cast<double>(run.world.env.world_size);  // of the work on its samples
+  // Of the work on its samples, this rank does a part: one stage of a pipeline.
+  const double part = run.replicas() / static_cast<double>(run.world.env.world_size);
   const double speed = run.loaders.train.batch() * part / timed_step(run, batch, rate);
   fetch_and_log(run, group_ends, speed, rate);
   print_skipped(run, run.loaders.train);

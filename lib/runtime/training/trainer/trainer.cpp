@@ -151,8 +151,8 @@ void Trainer::begin_evaluation() {
 }
 
 // Replaces what evaluations read by its mean over the ranks, and keeps this rank's own values. With optimizer.ema_evaluate, evaluations
-// read the moving averages of the parameters. It leaves frozen weights alone: they are equal on all ranks, and their
-// mean could be rounded.
+// read the moving averages of the parameters. Frozen weights stay as they are: they are equal on all ranks, and their mean could be
+// rounded.
 void Trainer::average_weights() {
   const Program& program = evaluation_->program();
   for (const ValueKind kind : {ValueKind::parameter, ValueKind::state})

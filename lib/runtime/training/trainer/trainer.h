@@ -54,6 +54,7 @@ struct TrainerOptions {
   PassWatcher watcher = nullptr;  // sees the training program after each pass
 };
 
+// The programs of a job on this rank, and single steps and evaluations with them. The loop is in training/train.cpp.
 // More than ten members: programs, storage and executors are made one after the other, each from those before it, and a step binds, counts
 // and sums into the rest.
 class Trainer {
@@ -82,7 +83,7 @@ class Trainer {
   // With data.class_weights: one weight for each class. Until then, all classes count the same.
   void weigh_classes(std::vector<float> weights) { sample_weights_->set_classes(std::move(weights)); }
 
-  // Copies rank 0's parameters to all ranks. Call it before the first step.
+  // Copies rank 0's parameters to all ranks. Checkpointing::resume() calls it, before the first step.
   void share_parameters();
 
   // Goes on after `steps` steps, as if this trainer had done them, with the gradients of `merged` batches that wait for an update of
@@ -104,7 +105,7 @@ class Trainer {
 
   // Puts the weights that will be saved into the storage of all ranks: call it before an evaluation and before writing weights. Copies rank
   // 0's running statistics, because each rank trains with those of its own batches or, with sync_batch_norm, of all ranks' batches.
-  // With localsgd, takes the mean of all weights instead; finish_evaluation() gives each rank its own back.
+  // With localsgd, takes the mean of all weights instead; finish_evaluation() gives each rank its own back, and so does end_evaluation().
   void begin_evaluation();
 
   // Adds a batch to the running sums of an evaluation; `finish_evaluation` sums them over the ranks.
