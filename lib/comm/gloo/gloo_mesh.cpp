@@ -176,10 +176,16 @@ struct Try {
   MeshState state;
 };
 
+bool says_that_peer_left(const std::string& gloo_says) {
+  return gloo_says.find("closed by peer") != std::string::npos ||
+         gloo_says.find("reset by peer") != std::string::npos;
+}
+
 // Gloo names its own source files, and ports with their bytes in another order.
 std::string why_no_connection(const std::string& gloo_says, Deadline deadline) {
   if (gloo_says.find("imeout") != std::string::npos)
     return fmt::format("no answer in {:g} s", deadline.total_seconds());
+  if (says_that_peer_left(gloo_says)) return "the other end closed it";
   const std::size_t colon = gloo_says.rfind(": ");
   return colon == std::string::npos ? gloo_says : gloo_says.substr(colon + 2);
 }
@@ -197,6 +203,7 @@ Try try_mesh(const MeshOptions& options, const std::string& prefix, milliseconds
   } catch (const std::exception& error) {  // Gloo's, the store's or our own: each ends this try
     made.state.missing = store.connecting();
     made.state.why = made.state.missing ? why_no_connection(error.what(), deadline) : error.what();
+    made.state.peer_left = made.state.missing && says_that_peer_left(error.what());
   }
   return made;
 }

@@ -12,25 +12,34 @@ constexpr std::size_t kMostLinks = 4;  // that an error names
 constexpr const char* kProven = "proven";
 constexpr const char* kFailed = "failed";
 constexpr const char* kMissing = "missing";
+constexpr const char* kLeft = "left";  // as kMissing, and the peer left
 
 bool misses(const MeshState& state, int peer) { return state.missing && state.missing->peer == peer; }
 
+// Of a link that both ends miss: whether the state of the other end says more.
+bool is_said_by_peer(const MeshState& state, int rank, const MeshState& of_peer) {
+  return state.peer_left != of_peer.peer_left ? state.peer_left : state.missing->peer < rank;
+}
+
 // Each link once. If both ends of some links miss each other, only those: another rank may wait for one that is still busy with its own link.
 std::vector<std::string> missing_links(const std::vector<MeshState>& states, const Party& party) {
-  std::vector<std::string> of_both, of_one;
+  std::vector<std::string> of_both, of_one, left;
   for (std::size_t i = 0; i < states.size(); ++i) {
     const MeshState& state = states[i];
     if (!state.missing) continue;
     const int rank = static_cast<int>(i);
     const MissingLink& link = *state.missing;
-    const bool both = misses(states[static_cast<std::size_t>(link.peer)], rank);
-    if (both && link.peer < rank) continue;
-    (both ? of_both : of_one)
+    const MeshState& of_peer = states[static_cast<std::size_t>(link.peer)];
+    const bool both = misses(of_peer, rank);
+    if (both && is_said_by_peer(state, rank, of_peer)) continue;
+    (state.peer_left ? left
+     : both          ? of_both
+                     : of_one)
         .push_back(fmt::format("no connection between rank {} at {} and rank {} at {}: {}",
                                party.name_of(rank), link.own_end, party.name_of(link.peer), link.end_of_peer,
                                state.why));
   }
-  return of_both.empty() ? of_one : of_both;
+  return !of_both.empty() ? of_both : !of_one.empty() ? of_one : left;
 }
 
 }  // namespace
@@ -38,8 +47,8 @@ std::vector<std::string> missing_links(const std::vector<MeshState>& states, con
 std::string pack(const MeshState& state) {
   if (state.proven) return kProven;
   if (!state.missing) return fmt::format("{}\n{}", kFailed, state.why);
-  return fmt::format("{}\n{}\n{}\n{}\n{}", kMissing, state.missing->peer, state.missing->own_end,
-                     state.missing->end_of_peer, state.why);
+  return fmt::format("{}\n{}\n{}\n{}\n{}", state.peer_left ? kLeft : kMissing, state.missing->peer,
+                     state.missing->own_end, state.missing->end_of_peer, state.why);
 }
 
 MeshState unpack_mesh_state(const std::string& packed) {
@@ -52,7 +61,9 @@ MeshState unpack_mesh_state(const std::string& packed) {
     return line;
   };
   MeshState state;
-  if (take_line() == kMissing) {
+  const std::string kind = take_line();
+  if (kind == kMissing || kind == kLeft) {
+    state.peer_left = kind == kLeft;
     const int peer = std::stoi(take_line());
     const std::string own_end = take_line();
     state.missing = MissingLink{peer, own_end, take_line()};

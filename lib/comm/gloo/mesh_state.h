@@ -20,6 +20,8 @@ struct MeshState {
   bool proven = false;
   std::optional<MissingLink> missing;  // if this is why it is not proven
   std::string why;                     // it is not proven
+  bool peer_left =
+      false;  // of a missing link: the peer closed it, most likely because it misses another link
 
   bool operator==(const MeshState&) const = default;
 };
@@ -28,7 +30,7 @@ std::string pack(const MeshState& state);
 MeshState unpack_mesh_state(const std::string& packed);
 
 // Why not all ranks are proven; nothing if they are. Names missing links first: the ranks that wait for others at their other connections only
-// see that nothing comes.
+// see that nothing comes. A link that the peer closed is named only if there are no other missing links.
 std::optional<std::string> describe_problem(const std::vector<MeshState>& states, const Party& party);
 
 }  // namespace fleetrun::comm

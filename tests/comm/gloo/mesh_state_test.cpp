@@ -13,6 +13,13 @@ MeshState misses(int peer, const std::string& own_end, const std::string& end_of
   return {.proven = false, .missing = MissingLink{peer, own_end, end_of_peer}, .why = "no answer in 10 s"};
 }
 
+MeshState left_by(int peer, const std::string& own_end, const std::string& end_of_peer) {
+  MeshState state = misses(peer, own_end, end_of_peer);
+  state.why = "the other end closed it";
+  state.peer_left = true;
+  return state;
+}
+
 std::string problem(const std::vector<MeshState>& states, std::vector<int> names = {}) {
   MemoryStore store;
   const Party party = {.store = store, .rank = 0, .size = static_cast<int>(states.size()), .names = names};
@@ -21,7 +28,8 @@ std::string problem(const std::vector<MeshState>& states, std::vector<int> names
 
 TEST_CASE("a state of a mesh comes back as it was packed") {
   for (const MeshState& state :
-       {proven(), failed(""), failed("first line\nsecond line"), misses(7, "10.0.0.1:1", "[fd00::1]:2")})
+       {proven(), failed(""), failed("first line\nsecond line"), misses(7, "10.0.0.1:1", "[fd00::1]:2"),
+        left_by(7, "10.0.0.1:1", "[fd00::1]:2")})
     CHECK(unpack_mesh_state(pack(state)) == state);
 }
 
@@ -40,6 +48,15 @@ TEST_CASE(
         "no connection between rank 1 at b and rank 2 at c: no answer in 10 s");
   CHECK(problem({proven(), proven(), failed("it stopped"), three}) ==
         "no connection between rank 3 at d and rank 2 at c: no answer in 10 s");
+}
+
+TEST_CASE("a link that the peer closed is not named beside one that could not be made") {
+  CHECK(problem({left_by(2, "a", "c"), left_by(0, "b", "a"), misses(1, "c", "b")}) ==
+        "no connection between rank 2 at c and rank 1 at b: no answer in 10 s");
+  CHECK(problem({proven(), left_by(2, "b", "c"), misses(1, "c", "b")}) ==
+        "no connection between rank 2 at c and rank 1 at b: no answer in 10 s");
+  CHECK(problem({proven(), left_by(2, "b", "c"), proven()}) ==
+        "no connection between rank 1 at b and rank 2 at c: the other end closed it");
 }
 
 TEST_CASE("without a missing link the first rank that is not proven says why") {
