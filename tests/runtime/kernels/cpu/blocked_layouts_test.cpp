@@ -269,8 +269,8 @@ TEST_CASE("an elementwise op that makes something else of 0 keeps out of the pad
     builder.op("y", "relu", {{"x", x}});  // an op of one input: the kernels below could be its own
     program.values[static_cast<std::size_t>(x)].layout = blocked_layout(program.value(x), 8);
     const LayoutQuery query = {OpView(find_op(all_ops(), "relu"), program, program.ops.front()), {false}};
-    CHECK(cpu::elementwise<one_more>().choose_layouts(query, *device).outputs[0].plain() == (channels == 20));
-    CHECK_FALSE(cpu::elementwise<twice>().choose_layouts(query, *device).outputs[0].plain());
+    CHECK(cpu::choose_for_elements<one_more>(query, *device).outputs[0].plain() == (channels == 20));
+    CHECK_FALSE(cpu::choose_for_elements<twice>(query, *device).outputs[0].plain());
   }
 }
 
