@@ -326,6 +326,20 @@ TEST_CASE("a metrics file with the name of a file of the run is refused before t
   }
 }
 
+TEST_CASE("secrets among a job's variables are in no file that others may read") {
+  const Launch launch;
+  train(launch, {},
+        {"train.max_steps=1", "env.API_TOKEN=first-secret", "env.PROXY=http://me:second-secret@host"});
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(launch.folder / "log")) {
+    const bool is_private =
+        (entry.status().permissions() & std::filesystem::perms::group_read) == std::filesystem::perms::none;
+    if (!entry.is_regular_file() || is_private) continue;
+    const std::string content = launch.folder.read(std::filesystem::relative(entry, launch.folder.path()));
+    CHECK_MESSAGE(!contains(content, "-secret"), entry.path());
+  }
+  CHECK(contains(launch.folder.read("log/report.html"), "env.PROXY"));
+}
+
 TEST_CASE("a metrics file that cannot be written costs a line, a metrics port that is taken the run") {
   const Launch launch;
   const ChildResult result = launch.run({"--metrics_file=no/such/folder/fleetrun.prom"}, {"exit", "0"});

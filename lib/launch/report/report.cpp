@@ -8,6 +8,7 @@
 #include "base/json/json_reader.h"
 #include "base/text/name_ranks.h"
 #include "base/text/printable.h"
+#include "base/text/redact.h"
 #include "launch/cli/flags/shell_words.h"
 #include "launch/report/utc_time.h"
 #include "launch/supervise/exit_cause.h"
@@ -131,7 +132,8 @@ std::string death_text(const ExitReport& report) {
   const auto rank = static_cast<std::size_t>(*report.verdict.rank);
   std::string text = describe_process(report, rank) + "\n";
   const std::vector<std::string>& command = report.ran.empty() ? report.command : report.ran;
-  text += fmt::format("fleetrun: it ran: {}\n", printable_start(quote_words(command), kLongestCommand));
+  text += fmt::format("fleetrun: it ran: {}\n",
+                      printable_start(quote_words(redact_variables(command)), kLongestCommand));
   if (!report.evidence.exception.empty())
     text += fmt::format("fleetrun: {}\n", describe_exception(report.evidence));
   return text + fact_lines(report) + last_lines_text(report, rank);
@@ -293,7 +295,7 @@ JsonValue report_value(const ExitReport& report) {
       {"ended", utc_time(report.ended.wall)},
       {"seconds", seconds_between(report.started, report.ended)},
       {"host", report.host},
-      {"command", report.command},
+      {"command", redact_variables(report.command)},
       {"ranks", of_all_nodes ? report.whole->ranks : ranks_json(report)},
       {"last_lines", part("last_lines")},
       {"exception", part("exception")},

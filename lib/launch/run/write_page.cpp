@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error/error.h"
+#include "base/text/redact.h"
 #include "launch/cli/flags/shell_words.h"
 #include "launch/console/progress_line.h"
 #include "launch/logs/log_names.h"
@@ -27,8 +29,13 @@ constexpr std::size_t kMostLiveHistory = std::size_t{16} << 20;
 
 void add_job(const RunPlan& plan, PageFacts& facts) {
   if (!plan.embedded) return;
-  for (const job::KeyValue& value : plan.embedded->values)
-    facts.job.push_back({value.key, value.value, value.origin, value.is_set});
+  constexpr std::string_view kVariable = "env.";
+  for (const job::KeyValue& value : plan.embedded->values) {
+    const bool variable = value.key.starts_with(kVariable);
+    facts.job.push_back({value.key,
+                         variable ? redact(value.key.substr(kVariable.size()), value.value) : value.value,
+                         value.origin, value.is_set});
+  }
 }
 
 void add_figures(const RankFigures& figures, PageFacts& facts) {
@@ -48,7 +55,7 @@ PageFacts end_facts(const RunPlan& plan, const ExitReport& report) {
   PageFacts facts =
       read_report_facts(report_value(report), report.verdict.span.first, std::ssize(report.verdict.ranks));
   facts.end->text = describe(report);
-  facts.command = quote_words(report.command);
+  facts.command = quote_words(redact_variables(report.command));
   add_job(plan, facts);
   return facts;
 }
@@ -63,7 +70,7 @@ PageFacts live_facts(const RunPlan& plan, const ExitReport& report, const RankFi
                      const LogFolder& logs) {
   const RunMetrics& metrics = figures.metrics;
   PageFacts facts = {.name = report.job_id, .run_id = report.run_id, .host = report.host};
-  facts.command = quote_words(report.command);
+  facts.command = quote_words(redact_variables(report.command));
   facts.version = metrics.version;
   facts.started = utc_time(report.started.wall);
   facts.seconds = seconds_between(report.started, Moment::now());

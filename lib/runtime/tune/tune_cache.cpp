@@ -35,6 +35,9 @@ std::string hash_of(const std::string& text) {
   return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
 }
 
+// Variables of the ranks may be secrets, and the file is for anybody.
+bool is_variable(const std::string& key) { return key.starts_with("env"); }
+
 // The object "tuned" of the file.
 JsonValue parse(const std::string& text, const std::string& path, const std::string& place) {
   const JsonDocument document = read_json(text);
@@ -57,7 +60,7 @@ std::string describe(const TuneKey& key) {
   for (const job::KeyValue& value : key.values)
     if (begins_with_one(value.key, kThatMatter) && !begins_with_one(value.key, kThatDoNot) &&
         !value.origin.starts_with("default"))
-      text += fmt::format(" {}={}", value.key, value.value);
+      text += fmt::format(" {}={}", value.key, is_variable(value.key) ? hash_of(value.value) : value.value);
   return text;
 }
 

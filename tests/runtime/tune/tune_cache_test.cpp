@@ -94,6 +94,9 @@ TEST_CASE("the key changes with what a step depends on, and with nothing else") 
   CHECK(key_with({"train.global_batch=48"}) != key);
   CHECK(key_with({"model.name=lenet"}) != key);
   CHECK(key_with({"optimizer.name=adam"}) != key);
+  CHECK(key_with({"env.TOKEN=a-secret"}) != key);
+  CHECK(key_with({"env.TOKEN=a-secret"}) != key_with({"env.TOKEN=another"}));
+  CHECK(key_with({"env.TOKEN=a-secret"}).find("a-secret") == std::string::npos);
   const auto with = [&](TuneKey changed) {
     changed.values = job_with({}).values;
     return describe(changed);
