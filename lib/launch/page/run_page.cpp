@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,8 @@ namespace {
 constexpr double kWidth = 420, kHeight = 190;  // of a chart; also about its pixels on a phone
 constexpr PlotArea kPlot = {.left = 46, .top = 8, .width = 366, .height = 156};
 constexpr double kKibOfMib = 1024;
+constexpr std::string_view kRunningMain =
+    "<main data-running>";  // the page's script then asks for a newer page
 // Of what a step of a job consists, and an evaluation. The rest of a rank's time belongs to no step.
 constexpr std::array kPartsOfStep = {TimeUse::data, TimeUse::compute, TimeUse::communication};
 
@@ -216,17 +219,27 @@ std::string files(const PageFacts& facts) {
 }  // namespace
 
 std::string run_page(const PageFacts& facts) {
-  return page_head(facts.name + " - fleetrun") + "<body><main" + (facts.end ? "" : " data-running") + ">\n" +
-         header(facts) + cause(facts) + charts(facts) + goodput(facts) + ranks(facts) + restarts(facts) +
-         section("Notes", pre(lines(facts.notes))) + job(facts) + files(facts) + "</main>" + page_script() +
-         "</body></html>\n";
+  return page_head(facts.name + " - fleetrun") + "<body>" + std::string(facts.end ? "<main>" : kRunningMain) +
+         "\n" + header(facts) + cause(facts) + charts(facts) + goodput(facts) + ranks(facts) +
+         restarts(facts) + section("Notes", pre(lines(facts.notes))) + job(facts) + files(facts) + "</main>" +
+         page_script() + "</body></html>\n";
+}
+
+std::string page_after_end(std::string page) {
+  const std::size_t at = page.find(kRunningMain);
+  if (at == std::string::npos) return page;
+  page.replace(
+      at, kRunningMain.size(),
+      "<main>\n" + section("fleetrun was killed",
+                           "<p>Nobody has written how this run ended. The rest of the page is from the "
+                           "time when it still ran.</p>"));
+  return page;
 }
 
 std::string waiting_page(const std::string& folder) {
-  return page_head("fleetrun") +
-         "<body><main data-running><header><h1>Waiting for a run</h1><p>No run has written its page in " +
-         escape_markup(folder) + " yet.</p><p id=\"watch\"></p></header></main>" + page_script() +
-         "</body></html>\n";
+  return page_head("fleetrun") + "<body>" + std::string(kRunningMain) +
+         "<header><h1>Waiting for a run</h1><p>No run has written its page in " + escape_markup(folder) +
+         " yet.</p><p id=\"watch\"></p></header></main>" + page_script() + "</body></html>\n";
 }
 
 }  // namespace fleetrun::launch

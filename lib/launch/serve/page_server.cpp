@@ -4,11 +4,13 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/run/run_key.h"
 #include "launch/logs/last_lines.h"
+#include "launch/logs/log_folder.h"
 #include "launch/logs/log_names.h"
 #include "launch/page/run_page.h"
 
@@ -42,8 +44,12 @@ std::optional<std::string> read_shown(const std::string& path) {
 
 HttpAnswer page_of(const std::string& folder) {
   HttpAnswer answer = {.type = "text/html; charset=utf-8", .headers = kHeaders};
+  const bool was_in_use = is_in_use(folder);
   answer.body = read_shown(folder + "/" + kPageName).value_or("");
-  if (answer.body.empty()) answer.body = waiting_page(folder);
+  if (answer.body.empty())
+    answer.body = waiting_page(folder);
+  else if (!was_in_use && !is_in_use(folder))  // neither has it just ended, nor just begun
+    answer.body = page_after_end(std::move(answer.body));
   return answer;
 }
 

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "launch/page/run_page.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::page_server_test {
@@ -32,6 +33,16 @@ TEST_CASE("before a run has written its page there is one that waits; a link is 
   CHECK(answer_watcher("/t/", "t", folder.path()).body.find("Waiting for a run") != std::string::npos);
   REQUIRE(::symlink("/etc/passwd", (std::string(folder.path()) + "/workerlog.0").c_str()) == 0);
   CHECK(answer_watcher("/t/workerlog.0", "t", folder.path()).status == "404 Not Found");
+}
+
+TEST_CASE("the page of a run that nobody runs any more says so, and no longer asks for a newer one") {
+  const TemporaryFolder folder;
+  folder.write("report.html", run_page({.name = "train", .end = {}}));
+  const std::string page = answer_watcher("/t/", "t", folder.path()).body;
+  CHECK(page.find("fleetrun was killed") != std::string::npos);
+  CHECK(page.find("<main data-running>") == std::string::npos);
+  folder.write("report.html", run_page({.name = "train", .end = PageEnd()}));
+  CHECK(answer_watcher("/t/", "t", folder.path()).body.find("fleetrun was killed") == std::string::npos);
 }
 
 TEST_CASE("a token is new each time") {
