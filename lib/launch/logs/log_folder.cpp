@@ -164,9 +164,15 @@ void LogFolder::add_own_names(const std::string& folder, std::vector<std::string
   }
 }
 
+// A run without ranks, or one of another program, moved the history to previous/ and began none.
+std::string LogFolder::read_earlier_history() const {
+  if (owns(kHistoryName)) return read_history(kMostHistoryBytes);
+  return read_history(kMostHistoryBytes, fmt::format("{}/{}", kPreviousFolder, kHistoryName));
+}
+
 // Begins the list of this run.
 void LogFolder::clear(const LogPlan& plan) {
-  if (plan.has_train_report) earlier_history_ = read_history(kMostHistoryBytes);
+  if (plan.has_train_report) earlier_history_ = read_earlier_history();
   std::vector<std::string> earlier, before_that;
   for (const std::string& name : own_names())
     (name.starts_with(kPreviousFolder) ? before_that : earlier).push_back(name);
@@ -323,9 +329,9 @@ void LogFolder::write_endpoints(const std::vector<Endpoint>& endpoints) const {
   write(kEndpointsName, text);
 }
 
-std::string LogFolder::read_history(std::size_t most) const {
-  if (!owns(kHistoryName)) return "";
-  GrowingFile file(find(kHistoryName));
+std::string LogFolder::read_history(std::size_t most, const std::string& name) const {
+  if (!owns(name)) return "";
+  GrowingFile file(find(name));
   const auto size = static_cast<std::size_t>(file.size());
   if (!file.is_open() || size <= most) return file.read(std::min(size, most));
   constexpr std::size_t kMostHeader = 4096;

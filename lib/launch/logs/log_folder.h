@@ -17,6 +17,7 @@
 #include "base/system/endpoint.h"
 #include "base/system/unique_fd.h"
 #include "launch/logs/growing_file.h"
+#include "launch/logs/log_names.h"
 #include "launch/logs/own_files.h"
 
 namespace fleetrun::launch {
@@ -91,12 +92,13 @@ class LogFolder {
   void write_endpoints(const std::vector<Endpoint>& endpoints) const;
   std::string read_train_report() const;  // of this run; "" when there is none
   // Of this training; "" when there is none. Of a file with more bytes the first line and the last rows.
-  std::string read_history(std::size_t most) const;
+  std::string read_history(std::size_t most, const std::string& name = kHistoryName) const;
   std::vector<std::string> shown_names() const;  // of files in the folder that the page of the run links
 
  private:
   std::vector<std::string> own_names() const;
   void add_own_names(const std::string& folder, std::vector<std::string>& own) const;
+  std::string read_earlier_history() const;
   void clear(const LogPlan& plan);
   void keep_as_previous(const std::vector<std::string>& names);
   void require_free_previous(const std::vector<std::string>& names) const;

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include <doctest/doctest.h>
 
@@ -13,6 +14,23 @@ namespace fleetrun::launch::previous_logs_test {
 namespace {
 
 const LogPlan kKeeping = {.keeps_previous = true};
+
+TEST_CASE("the history of a training goes on after a run in between that wrote none") {
+  const TemporaryFolder folder;
+  const LogPlan training = {.has_train_report = true, .keeps_previous = true};
+  const std::string rows = "step,loss\n1,0.5\n";
+  {
+    const LogFolder logs(folder / "log", training);
+    logs.prepare_history();
+    CHECK(logs.open_worker_log(0));
+    std::ofstream(folder / "log/history.csv") << rows;
+  }
+  { const LogFolder failed(folder / "log", training); }
+  CHECK_FALSE(std::filesystem::exists(folder / "log/history.csv"));
+  const LogFolder logs(folder / "log", training);
+  logs.prepare_history();
+  CHECK(folder.read("log/history.csv") == rows);
+}
 
 // One run in the folder, whose rank 0 writes this.
 void run_that_writes(const TemporaryFolder& folder, const std::string& text, bool has_attempts = false) {
