@@ -129,6 +129,44 @@ TEST_CASE("a training that starts anew sets the best weights of the one before a
 }
 
 TEST_CASE(
+    "a training that keeps its best weights only from a resume on does not take those of another training") {
+  const Training launch;
+  const std::string file = launch.folder.path() + "/output/best.safetensors";
+  REQUIRE(train(launch, {"checkpoint.keep_best=null", "train.epochs=1"}).code == 0);
+  REQUIRE(train(launch).code == 0);  // the other training, which learns well
+  const std::string first = launch.best();
+  const Words slow = {"checkpoint.resume=auto", "checkpoint.dir=other", "optimizer.learning_rate=0.00001"};
+  const auto with = [&](Words words) {
+    words.insert(words.end(), slow.begin(), slow.end());
+    return words;
+  };
+  REQUIRE(train(launch, with({"checkpoint.keep_best=null", "train.epochs=1"})).code == 0);
+  const ChildResult result = train(launch, with({"train.epochs=3"}));
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, told_aside(launch)));
+  CHECK(launch.folder.read("output/best.previous.safetensors") == first);
+  CHECK(launch.best() != first);
+}
+
+TEST_CASE("a resume that does not keep the best weights does not make the training forget them") {
+  const Training launch;
+  REQUIRE(train(launch).code == 0);
+  const std::string first = launch.best();
+  const nlohmann::json best = report_of(launch)["best"];
+  // At this rate nothing changes any more, so no later epoch is better.
+  const std::string rate = "optimizer.learning_rate=1e-30";
+  const ChildResult between = train(launch, {"checkpoint.keep_best=null", "train.epochs=9", rate});
+  REQUIRE_MESSAGE(between.code == 0, between.err);
+  CHECK_FALSE(contains(between.out, "best epoch"));
+  CHECK_FALSE(report_of(launch).contains("best"));
+  const ChildResult last = train(launch, {"train.epochs=10", rate});
+  REQUIRE_MESSAGE(last.code == 0, last.err);
+  CHECK_FALSE(contains(last.out, "earlier training"));
+  CHECK(report_of(launch)["best"]["epoch"] == best["epoch"]);
+  CHECK(launch.best() == first);
+}
+
+TEST_CASE(
     "a training that goes on from a named checkpoint keeps no best weights that it did not have there") {
   const Training launch, other;
   REQUIRE(train(launch).code == 0);

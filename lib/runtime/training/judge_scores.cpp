@@ -52,7 +52,8 @@ bool is_after_checkpoint(const Run& run, const ScoredEpoch& epoch) {
 bool is_of_training(const Run& run, const std::optional<ScoredEpoch>& in_file, job::Metric metric) {
   const TrainingState& state = run.progress.state;
   if (state.steps == 0 || !in_file || !is_comparable(run, *in_file, metric)) return false;
-  return in_file == state.best || (in_file->training == state.training && is_after_checkpoint(run, *in_file));
+  if (in_file == state.best) return true;
+  return !state.training.empty() && in_file->training == state.training && is_after_checkpoint(run, *in_file);
 }
 
 const char* evaluated_key(const Run& run) { return run.job.data.split ? "data.split" : "data.test"; }
@@ -133,7 +134,6 @@ void begin_judging(Run& run) {
   const std::optional<job::Metric>& metric = run.job.checkpoint.keep_best;
   const std::optional<job::EarlyStoppingSpec>& stopping = run.job.train.early_stopping;
   TrainingState& state = run.progress.state;
-  if (!metric) state.best.reset();
   if (!stopping) state.improvement = {};
   if ((metric || stopping) && run.is_first_rank() && run.data.test)
     run.scores.test_set = digest_of(*run.data.test);
