@@ -159,17 +159,25 @@ bool remove_checkpoint(const std::string& path) {
 }
 
 // Removes the oldest beyond `count`, also from `checkpoints`. One that must stay counts, too.
-void keep_newest(std::map<long, std::string>& checkpoints, int count) {
-  for (auto old = checkpoints.begin(); old != checkpoints.end() && std::ssize(checkpoints) > count;)
-    old = remove_checkpoint(old->second) ? checkpoints.erase(old) : std::next(old);
+bool is_same_folder(const std::string& one, const std::string& other) {
+  std::error_code missing;
+  return fs::equivalent(one, other, missing);
 }
 
-// For the next one, if an earlier run had a larger `keep`. Never removes the newest: until the next one is on the disk, a training goes on
-// from there.
-void make_room(std::map<long, std::string>& checkpoints, int keep) {
+// `needed` stays, however old it is; "": none.
+void keep_newest(std::map<long, std::string>& checkpoints, int count, const std::string& needed = "") {
+  for (auto old = checkpoints.begin(); old != checkpoints.end() && std::ssize(checkpoints) > count;) {
+    const bool goes = !is_same_folder(old->second, needed) && remove_checkpoint(old->second);
+    old = goes ? checkpoints.erase(old) : std::next(old);
+  }
+}
+
+// For the next one, if an earlier run had a larger `keep`. Never removes the newest, nor the needed one: until the next one is on the disk, a
+// training goes on from there.
+void make_room(std::map<long, std::string>& checkpoints, int keep, const std::string& needed) {
   if (checkpoints.empty()) return;
   auto newest = checkpoints.extract(std::prev(checkpoints.end()));
-  keep_newest(checkpoints, keep - 1);
+  keep_newest(checkpoints, keep - 1, needed);
   checkpoints.insert(std::move(newest));
 }
 
@@ -229,7 +237,7 @@ std::string CheckpointFolder::write(const Snapshot& snapshot) {
   std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);
   const std::string partial = fmt::format("{}/{}{}", path_, kPartial, number);
   remove_own_folder(partial);
-  make_room(before, keep_);
+  make_room(before, keep_, needed_);
   try {
     write_files(partial, snapshot);
     if (::rename(partial.c_str(), path.c_str()) != 0)
@@ -239,6 +247,7 @@ std::string CheckpointFolder::write(const Snapshot& snapshot) {
     throw;
   }
   sync_folder(path_);
+  needed_.clear();
   keep_newest(before, keep_ - 1);
   return path;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/system/unique_fd.h"
@@ -56,12 +57,16 @@ class CheckpointFolder {
   // Throws Error(create|io), and nothing new is seen in the folder then.
   std::string write(const Snapshot& snapshot);
 
+  // This checkpoint stays until a new one is complete, because a restart begins there.
+  void keep_until_next(std::string checkpoint) { needed_ = std::move(checkpoint); }
+
   // Gives a checkpoint a name by which it is not found again: the new path. Throws Error(create).
   std::string set_aside(const std::string& checkpoint);
 
  private:
   const std::string path_;
   const int keep_;
+  std::string needed_;  // "": none
   UniqueFd lock_;
 };
 

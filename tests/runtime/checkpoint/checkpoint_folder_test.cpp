@@ -167,6 +167,24 @@ TEST_CASE("checkpoints beyond a smaller keep make room for the next one before i
   CHECK(names_in(folder) == Names{"000005-step-6", "000004-step-4"});
 }
 
+TEST_CASE(
+    "the checkpoint that a training goes on from stays until the next one is complete, however old it is") {
+  const TemporaryFolder home;
+  std::vector<std::string> paths;
+  {
+    CheckpointFolder large(home.path(), 5);
+    for (int step = 1; step <= 5; ++step) paths.push_back(large.write(snapshot(step)));
+  }
+  CheckpointFolder folder(home.path(), 2);
+  folder.keep_until_next(paths[1] + "/.");
+  Snapshot broken = snapshot(6);
+  broken.files["no/such/folder"] = {};
+  error_of([&] { folder.write(broken); });
+  CHECK(names_in(folder) == Names{"000005-step-5", "000002-step-2"});
+  folder.write(snapshot(7));
+  CHECK(names_in(folder) == Names{"000006-step-7", "000005-step-5"});
+}
+
 TEST_CASE("a file that is missing, cut, empty or changed in one bit is named") {
   const TemporaryFolder home;
   CheckpointFolder folder(home.path(), kKeepAll);

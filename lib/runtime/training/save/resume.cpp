@@ -315,6 +315,7 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   const TrainingState anew = new_training(training.job, training.world.env, data);
   std::optional<Checkpoint> checkpoint;
   if (training.world.env.rank == 0) checkpoint = find_checkpoint(training, folder);
+  if (checkpoint && folder != nullptr) folder->keep_until_next(checkpoint->path);
   const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
   if (is_new_keeper && !checkpoint) require_checkpoint(training);
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
