@@ -57,6 +57,7 @@ void ProgressPage::carry_over_to(ProgressPage& next) const {
   next.first_step = first_step.load();
   next.first_own_checkpoint = first_own_checkpoint.load();
   next.saved_steps = saved_steps.load();
+  next.has_own_checkpoint = has_own_checkpoint.load();
   next.keeps_checkpoints = keeps_checkpoints.load();
   for (std::size_t i = 0; i < kept.size(); ++i) {
     next.kept[i].place = kept[i].place.load();

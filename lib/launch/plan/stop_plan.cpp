@@ -41,6 +41,7 @@ StopPlan plan_stop(const job::CheckpointSpec& checkpoint, const StopFacts& facts
   return {.of_job = true,
           .has_checkpoints = has_checkpoints,
           .resumes = from_path || (has_checkpoints && checkpoint.resume == "auto"),
+          .begins_elsewhere = checkpoint.resume != "auto",
           .saves_in_logs = !has_checkpoints && facts.on_terminal && facts.one_node,
           .command = {},
           .settings = {}};
@@ -59,11 +60,14 @@ std::string warn_of_stop(const StopPlan& plan) {
   return "checkpoint.dir is not set, so a stop will lose the training";
 }
 
-std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std::string& train) {
-  const StoppedTraining training = read_stopped_training(train);
+std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std::string& train,
+                              bool has_own_checkpoint) {
+  StoppedTraining training = read_stopped_training(train);
+  if (has_own_checkpoint && plan.has_checkpoints && plan.begins_elsewhere && training.resume.empty())
+    training = {.saved = training.saved, .resume = "auto"};
   if (!plan.of_job || plan.command.empty() || (!was_stopped && !training.saved)) return "";
   std::string what = "to go on";
-  if (!training.saved && !plan.resumes)
+  if (!training.saved && !plan.resumes && training.resume.empty())
     what = plan.has_checkpoints ? "to start again" : "nothing was saved; to start again";
   return fmt::format("fleetrun: {}, run\n    {}\n", what, command_with(plan, training.resume));
 }

@@ -12,7 +12,8 @@ struct StopPlan {
   bool of_job = false;           // the ranks train a job; else nothing is known of what they save
   bool has_checkpoints = false;  // the job has checkpoint.dir
   bool resumes = false;  // the same command goes on from the newest checkpoint, or from the one that it names
-  bool saves_in_logs = false;  // there is no checkpoint.dir: a stop saves a checkpoint in the log folder
+  bool begins_elsewhere = false;  // checkpoint.resume names a checkpoint, or is "never"
+  bool saves_in_logs = false;     // there is no checkpoint.dir: a stop saves a checkpoint in the log folder
   std::vector<std::string>
       command;  // as the user typed it, up to the job file; empty: something else started this node
   std::vector<std::string> settings;  // the words after the job file: "train.epochs=2"
@@ -34,7 +35,9 @@ void set_command(const std::string& program, const std::vector<std::string>& wor
 std::string warn_of_stop(const StopPlan& plan);
 
 // What the user reads at the end of a run that was stopped: the command that goes on, on a line of its own. `was_stopped`: by a signal to
-// fleetrun. `train`: the text of log/train.json, which also tells of a signal to a rank; "" when there is none. "" when there is no such command.
-std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std::string& train);
+// fleetrun. `train`: the text of log/train.json, which also tells of a signal to a rank; "" when there is none. `has_own_checkpoint`: this run
+// has saved one, from which "auto" goes on. "" when there is no such command.
+std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std::string& train,
+                              bool has_own_checkpoint = false);
 
 }  // namespace fleetrun::launch

@@ -338,7 +338,7 @@ void RunLoop::end() {
   else if (!report_.whole)  // over several nodes the attempt is in the report by now
     report_attempt();
   if (shared_) fill_stand_stills(world_.nodes->stand_stills(), report_);
-  end_report(logs_, plan_.stop, report_);
+  end_report(logs_, plan_.stop, have_own_checkpoint(state_.pages), report_);
   metrics_.finish(report_.verdict.exit_code);
   try_to_write_report();  // before the console, which may take its time
   try_to_write_page();

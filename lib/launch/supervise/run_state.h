@@ -28,6 +28,9 @@ struct RunState {
 };
 
 // The highest step that a rank has done; none: the ranks have no pages.
+// Whether the ranks of a job have saved a checkpoint in this run.
+bool have_own_checkpoint(const std::vector<ProgressPagePtr>& pages);
+
 std::optional<std::int64_t> highest_step(const std::vector<ProgressPagePtr>& pages);
 
 }  // namespace fleetrun::launch

@@ -47,6 +47,16 @@ TEST_CASE("an earlier checkpoint.resume makes room for the new one") {
         "    fleetrun --nproc_per_node=2 'my job.json' train.epochs=2 checkpoint.resume=/new\n");
 }
 
+TEST_CASE("a run that began elsewhere goes on from its own checkpoints once it has one") {
+  for (const char* resume : {"/old", "never"}) {
+    const std::string setting = std::string("checkpoint.resume=") + resume;
+    const StopPlan plan = typed(plan_stop({.dir = "/out/saved", .resume = resume}, {}), {setting});
+    CHECK(describe_going_on(plan, true, R"({"steps": 6})", true) ==
+          "fleetrun: to go on, run\n    fleetrun --nproc_per_node=2 'my job.json' checkpoint.resume=auto\n");
+    CHECK(describe_going_on(plan, true, "", false).ends_with(setting + "\n"));
+  }
+}
+
 TEST_CASE("a stop that saved nothing says so, unless there is an earlier checkpoint") {
   const job::CheckpointSpec resumed = {.dir = std::nullopt, .resume = "/old"};
   CHECK(describe_going_on(typed(plan_stop(resumed, {}), {"checkpoint.resume=/old"}), true, "") ==

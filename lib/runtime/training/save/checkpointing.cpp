@@ -98,7 +98,10 @@ bool Checkpointing::after_step(const TrainingState& state, bool last) {
   mine.save = save_requests_.is_new(mine.save, now);
   const auto [requests, written_steps] =
       tell_all({mine, results_.written_steps}, *training_.world.communicator);
-  if (written_steps >= 0) training_.page.saved_steps = written_steps;
+  if (written_steps >= 0) {
+    training_.page.saved_steps = written_steps;
+    training_.page.has_own_checkpoint = true;
+  }
   if (requests.save) save_requests_.answered(mine.save, now);
   if (requests.stop && saves_ == Saves::at_stop) open_folder(training_.world.env.stop_dir, kKeepAll);
   if (requests.stop)
@@ -149,6 +152,7 @@ void Checkpointing::tell_results() {
     results_.last_problem = result.problem ? std::optional(result.problem->message()) : std::nullopt;
     if (!result.problem) results_.last_path = result.path;
     if (!result.problem) results_.written_steps = result.state.steps;
+    if (!result.problem) training_.page.has_own_checkpoint = true;
     if (!result.problem)
       training_.out << fmt::format("checkpoint: {} ({:.0f} ms)", printable(result.path), result.seconds * 1e3)
                     << std::endl;
