@@ -229,6 +229,7 @@ class Coordinator {
   Terms terms_;                            // that all nodes share
   std::optional<TimePoint> begin_by_;      // joining: begins without the missing nodes; gathering: gives up
   std::optional<NodeFailure> lost_;        // gathering: why nodes are missing
+  std::optional<NodeFailure> ending_;      // what ended the attempt that another one follows
   bool taking_in_ = false;                 // the attempt ends because a node has joined
   StandStill standing_;                    // before the next attempt
   TimePoint stop_began_, ended_;           // of this attempt

@@ -175,13 +175,17 @@ Coordinator::Actions Coordinator::conclude(TimePoint now) {
   if (!first && taking_in_ && !finished) return restarts_.forbidden() ? end_taking_in() : begin_next({}, now);
   if (!first) return end(std::nullopt, std::nullopt);
   NodeFailure failure = *nodes_[static_cast<std::size_t>(*first)].failure;
+  ending_ = failure;
+  ending_->block.clear();
   for (int i = 0; i < std::ssize(nodes_); ++i) {
     const auto& other = nodes_[static_cast<std::size_t>(i)].failure;
     if (i == *first || !other || other->at - failure.at > other->error + failure.error) continue;
     if (other->line == failure.line) continue;  // of all nodes, such as --timeout
-    failure.block +=
+    const std::string line =
         fmt::format("fleetrun: {} at the same time: the nodes can compare times only to within {:.1f} ms\n",
                     other->line, static_cast<double>(other->error + failure.error) / 1e6);
+    failure.block += line;
+    ending_->block += line;
   }
   if (!may_start_again(failure)) return end(failure, first);
   if (lost_any() && worth_restarting(options_.restart, failure.exit_code)) {

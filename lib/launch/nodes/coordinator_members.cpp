@@ -12,6 +12,7 @@
 #include "base/text/plural.h"
 #include "launch/nodes/coordinator.h"
 #include "launch/nodes/rank_order.h"
+#include "launch/nodes/terms.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -34,7 +35,9 @@ void compare(const Terms& wanted, const std::string& here, const Terms& found, c
     for (const auto& [name, value] : *terms) names.insert(name);
   for (const std::string& name : names) {
     const std::string want = value_of(wanted, name), have = value_of(found, name);
-    if (want != have) lines.push_back(fmt::format("  {}: {} on {}, {} on {}", name, want, here, have, there));
+    if (want != have)
+      lines.push_back(fmt::format("  {}: {} on {}, {} on {}", name, shown_term(name, want), here,
+                                  shown_term(name, have), there));
   }
 }
 
@@ -371,8 +374,10 @@ Coordinator::Actions Coordinator::begin_next(Clock::duration delay, TimePoint no
   standing_.stop = ended_ - stop_began_;
   taking_in_ = false;
   begin_by_.reset();
+  if (ending_) ending_->evidence = {};
   Tell again = {.to = {},
-                .message = Again{attempt_, std::chrono::nanoseconds(delay).count(), restarts_.restarts()}};
+                .message = Again{attempt_, std::chrono::nanoseconds(delay).count(), restarts_.restarts(),
+                                 std::exchange(ending_, std::nullopt)}};
   for (Node& node : nodes_) node.is_new = false;
   Actions actions;
   if (options_.elastic()) {

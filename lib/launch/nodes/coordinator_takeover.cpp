@@ -78,6 +78,8 @@ Coordinator::Actions Coordinator::take_over(TimePoint now) {
   stop_began_ = began_;
   ended_ = now;
   if (!restarts_.after_loss(now)) return end(options_.takes_over->loss, std::nullopt);
+  ending_ = options_.takes_over->loss;
+  ending_->block.clear();
   return begin_next({}, now);
 }
 

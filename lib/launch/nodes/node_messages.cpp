@@ -147,8 +147,10 @@ std::pair<const char*, JsonValue> to_message(const Stop& stop) {
                                      {"signal", stop.signal}})};
 }
 std::pair<const char*, JsonValue> to_message(const Again& again) {
-  return {"again", JsonValue::object(
-                       {{"attempt", again.attempt}, {"delay", again.delay}, {"restarts", again.restarts}})};
+  return {"again", JsonValue::object({{"attempt", again.attempt},
+                                      {"delay", again.delay},
+                                      {"restarts", again.restarts},
+                                      {"failure", to_value(again.failure)}})};
 }
 std::pair<const char*, JsonValue> to_message(const Over& over) {
   return {"over", JsonValue::object(

@@ -161,6 +161,8 @@ struct Again {
   int attempt = 0;         // number of the next attempt
   std::int64_t delay = 0;  // ns until it starts
   int restarts = 0;        // before it; an attempt that begins because a node has joined is none
+  std::optional<NodeFailure>
+      failure;  // that ended the present attempt; its block has only the failures at the same time; none: no failure did
 };
 // The run is over. Without a failure, all ranks ended with 0.
 struct Over {

@@ -294,7 +294,7 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
   }
   if (frame.key == "again") {
     const Again again = {fields.number<int>("attempt"), fields.number<std::int64_t>("delay"),
-                         fields.number<int>("restarts")};
+                         fields.number<int>("restarts"), failure(fields)};
     return widen<FromFirst>(if_good(fields, again));
   }
   if (frame.key == "ask") {

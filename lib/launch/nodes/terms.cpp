@@ -1,9 +1,13 @@
 #include "launch/nodes/terms.h"
 
+#include <string_view>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/error/error.h"
 #include "base/json/json_reader.h"
+#include "base/text/redact.h"
 #include "base/text/split_list.h"
 #include "launch/cli/flags/flag_values.h"
 #include "launch/cli/flags/launch_flags.h"
@@ -11,6 +15,9 @@
 
 namespace fleetrun::launch {
 namespace {
+
+constexpr const char* kArguments = "its arguments";
+constexpr std::string_view kOfJob = " of the job file";
 
 // Spaces after commas mean nothing.
 std::string show(const Flag& flag) {
@@ -24,7 +31,7 @@ void add_values(const JsonValue& value, const std::string& path, Terms& terms) {
       add_values(member.value, child_path(path, member.key), terms);
     return;
   }
-  terms.emplace_back(path + " of the job file", to_json(value));
+  terms.emplace_back(path + std::string(kOfJob), to_json(value));
 }
 
 // A node may learn it from --nnodes, from --ips, or from a batch system.
@@ -42,9 +49,29 @@ Terms terms_of(const LaunchOptions& options, const ClusterSpec& cluster, const s
   for (const Flag& flag : launch_flags(copy))
     if (flag.show && !flag.of_node) terms.emplace_back(flag.name(), show(flag));
   if (job_text.empty()) terms.emplace_back("the program", options.program);
-  terms.emplace_back("its arguments", quote_words(options.arguments));
+  terms.emplace_back(kArguments, quote_words(options.arguments));
   add_values(read_json(job_text).root, "", terms);
   return terms;
+}
+
+namespace {
+
+// Another node has quoted the words.
+std::string without_secrets(const std::string& arguments) {
+  try {
+    return quote_words(redact_variables(split_words(kArguments, arguments)));
+  } catch (const Error&) {
+    return "words that cannot be read";
+  }
+}
+
+}  // namespace
+
+std::string shown_term(const std::string& name, const std::string& value) {
+  constexpr std::string_view kVariable = "env.";
+  if (name == kArguments) return without_secrets(value);
+  if (!name.starts_with(kVariable) || !name.ends_with(kOfJob)) return value;
+  return redact(name.substr(kVariable.size(), name.size() - kVariable.size() - kOfJob.size()), value);
 }
 
 }  // namespace fleetrun::launch

@@ -321,6 +321,7 @@ bool RunLoop::start_again_with_others() {
   const auto again = shared_->end_attempt(report_);
   if (!again) return false;
   archive_and_announce(std::chrono::nanoseconds(again->delay), again->restarts);
+  if (again->failure) console_.show(again->failure->block);
   restarts_ = again->restarts;
   const int number = hold_ports_and_wait_for_nodes(again->attempt);
   perform(supervisor_.start_again(number, own_span(), Clock::now()));

@@ -166,6 +166,19 @@ void SharedRun::tell_finish(const Event& event) {
   sources_.nodes.send(Finished{attempt_, verdict.number_of(exited->rank)});
 }
 
+// All nodes name the failure that the first node found to be the first of all.
+void SharedRun::correct_cause(const NodeFailure& first, const std::optional<NodeFailure>& here,
+                              ExitReport& report) {
+  Verdict& verdict = report.verdict;
+  if (here && here->line == first.line) return;
+  verdict.cause = Cause::elsewhere;
+  verdict.exit_code = first.exit_code;
+  verdict.why = first.line;
+  verdict.rank.reset();
+  report.evidence = {};
+  report.last_lines.clear();
+}
+
 std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
   const Verdict& verdict = sources_.state.verdict;
   Ended ended = {.attempt = attempt_,
@@ -190,6 +203,7 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
       report.verdict.exit_code = end_elsewhere_->exit_code;
       report.verdict.why = end_elsewhere_->why;
     }
+    if (again->failure) correct_cause(*again->failure, ended.failure, report);
     return *again;
   }
   const auto& over = std::get<Over>(answer);

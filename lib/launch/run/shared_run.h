@@ -56,6 +56,8 @@ class SharedRun {
   void finish() { sources_.nodes.finish(); }  // call it when the run is over
 
  private:
+  static void correct_cause(const NodeFailure& first, const std::optional<NodeFailure>& here,
+                            ExitReport& report);
   FromFirst wait();
   void pass_on(const Event& event);
   void hurry(const Event& event);

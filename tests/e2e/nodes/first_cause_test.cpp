@@ -51,6 +51,25 @@ TEST_CASE("of two ranks that fail 2 ms apart, the first is named, or both where 
   }
 }
 
+TEST_CASE("of two ranks that fail one after the other, all nodes name the same one when they start again") {
+  for (int i = 0; i < testing::soak_count(5); ++i) {
+    Cluster cluster(2);
+    // Rank 1 fails, and rank 0 some milliseconds later, as a rank does that loses its peer.
+    const char* const script =
+        "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0;"
+        "[ $RANK = 1 ] && { echo $$ > ../pid.new; mv ../pid.new ../pid; exit 9; };"
+        "while [ ! -e ../pid ] || kill -0 $(cat ../pid) 2>/dev/null; do :; done; exit 1";
+    for (const ChildResult& end : cluster.run(
+             {"--nproc_per_node=1", "--max_restart=1", "--restart_delay=0.1", "--", "/bin/sh", "-c", script}))
+      CHECK_MESSAGE(end.code == 0, end.err);
+    const nlohmann::json first = cluster.report(0), second = cluster.report(1);
+    const std::string message = first["earlier_attempts"][0]["message"];
+    CHECK(second["earlier_attempts"][0]["message"] == message);
+    CHECK(contains(first["stand_stills"][0]["why"].dump(), message));
+    CHECK(first["earlier_attempts"][0]["exit_code"] == second["earlier_attempts"][0]["exit_code"]);
+  }
+}
+
 // Of /proc/uptime, which shows the clock of the namespace.
 bool clocks_can_differ() {
   const ChildResult result =

@@ -34,6 +34,18 @@ TEST_CASE("with --max_restart all nodes start again together, after the pause") 
   CHECK(scene.last<Start>(1)->attempt == 1);
 }
 
+TEST_CASE("of two failures that another attempt follows, all nodes learn which was first") {
+  Scene scene(2, {.most = 1, .first_delay = 2s});
+  scene.run_two();
+  scene.say(2, Ended{0, Scene::failure(100, "rank 2 exited with code 3"), {}});
+  scene.say(1, Ended{0, Scene::failure(90, "rank 0 exited with code 1"), {}});
+  for (const int node : {1, 2}) {
+    REQUIRE(scene.last<Again>(node) != nullptr);
+    REQUIRE(scene.last<Again>(node)->failure);
+    CHECK(scene.last<Again>(node)->failure->line == "rank 0 exited with code 1");
+  }
+}
+
 TEST_CASE("the highest step of all nodes says whether an attempt made progress") {
   Scene scene(2, {.most = 9, .first_delay = 0s});
   scene.run_two();

@@ -87,6 +87,8 @@ TEST_CASE("what the first node says arrives as it was sent") {
   CHECK(through_wire_to_node(Stop{"why", 3, true}).call_roll);
   CHECK(through_wire_to_node(Stop{"why", 130, false, 2}).signal == 2);
   CHECK(through_wire_to_node(Again{1, 5}).delay == 5);
+  CHECK_FALSE(through_wire_to_node(Again{1, 5}).failure);
+  CHECK(through_wire_to_node(Again{1, 5, 1, kFailure}).failure->line == kFailure.line);
   const Ask ask = through_wire_to_node(Ask{7, R"({"do": "ps"})", "process 3 on node 0"});
   CHECK(ask.request == R"({"do": "ps"})");
   CHECK(ask.sender == "process 3 on node 0");

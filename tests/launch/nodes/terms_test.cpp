@@ -47,5 +47,14 @@ TEST_CASE("of a job file each value is a term, and its folder is none") {
         terms({"b/job.json"}, R"({"train": {"epochs": 2}, "model": {"name": "mlp", "hidden": [1,2]}})"));
 }
 
+TEST_CASE("terms are shown without the secrets among a job's variables") {
+  CHECK(shown_term("env.API_TOKEN of the job file", "\"a\"") == "***");
+  CHECK(shown_term("env.LEVEL of the job file", "3") == "3");
+  CHECK(shown_term("its arguments", "'my job.json' env.API_TOKEN=a train.epochs=2") ==
+        "'my job.json' 'env.API_TOKEN=***' train.epochs=2");
+  CHECK(shown_term("its arguments", "nothing") == "nothing");
+  CHECK(shown_term("--timeout", "5") == "5");
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::terms_test
