@@ -11,8 +11,8 @@ namespace {
 constexpr const char* kRedacted = "***";
 
 // Parts of names between underscores, and ends of such parts (APIKEY, AUTHTOKEN).
-constexpr std::array<std::string_view, 9> kSecretWords = {
-    "KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASS", "CREDENTIALS", "AUTH", "COOKIE"};
+constexpr std::array<std::string_view, 10> kSecretWords = {
+    "KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASS", "PASSPHRASE", "CREDENTIALS", "AUTH", "COOKIE"};
 
 bool is_secret_word(std::string word) {
   for (char& letter : word) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
