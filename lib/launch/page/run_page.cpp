@@ -21,7 +21,7 @@ constexpr double kWidth = 420, kHeight = 190;  // of a chart; also about its pix
 constexpr PlotArea kPlot = {.left = 46, .top = 8, .width = 366, .height = 156};
 constexpr double kKibOfMib = 1024;
 constexpr std::string_view kRunningMain =
-    "<main data-running>";  // the page's script then asks for a newer page
+    "<main data-running>";  // then a page that was opened as a file loads itself again
 // Of what a step of a job consists, and an evaluation. The rest of a rank's time belongs to no step.
 constexpr std::array kPartsOfStep = {TimeUse::data, TimeUse::compute, TimeUse::communication};
 

@@ -27,10 +27,10 @@ struct RunState {
   const std::vector<pid_t>& survivors;        // processes still there after SIGKILL
 };
 
-// The highest step that a rank has done; none: the ranks have no pages.
 // Whether the ranks of a job have saved a checkpoint in this run.
 bool have_own_checkpoint(const std::vector<ProgressPagePtr>& pages);
 
+// The highest step that a rank has done; none: the ranks have no pages.
 std::optional<std::int64_t> highest_step(const std::vector<ProgressPagePtr>& pages);
 
 }  // namespace fleetrun::launch

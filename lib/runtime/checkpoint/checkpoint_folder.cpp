@@ -158,13 +158,12 @@ bool remove_checkpoint(const std::string& path) {
   return true;
 }
 
-// Removes the oldest beyond `count`, also from `checkpoints`. One that must stay counts, too.
 bool is_same_folder(const std::string& one, const std::string& other) {
   std::error_code missing;
   return fs::equivalent(one, other, missing);
 }
 
-// `needed` stays, however old it is; "": none.
+// Removes the oldest beyond `count`, also from `checkpoints`. One that must stay counts, too. `needed` stays, however old it is; "": none.
 void keep_newest(std::map<long, std::string>& checkpoints, int count, const std::string& needed = "") {
   for (auto old = checkpoints.begin(); old != checkpoints.end() && std::ssize(checkpoints) > count;) {
     const bool goes = !is_same_folder(old->second, needed) && remove_checkpoint(old->second);

@@ -42,7 +42,8 @@ bool is_comparable(const Run& run, const ScoredEpoch& score, job::Metric metric)
 }
 
 // Both belong to one training. Whether the epoch was scored when the checkpoint was saved, or later. A file of an older version has no
-// place but the number of steps, which can be compared if the number of ranks has not changed.
+// place but the number of steps, which can be compared if the number of ranks has not changed. A still older one has no id either, and counts
+// only if the checkpoint knows it.
 bool is_after_checkpoint(const Run& run, const ScoredEpoch& epoch) {
   if (epoch.place == 0) return epoch.steps > run.progress.state.steps;
   return epoch.place >= run.checkpoints.saved_place();
@@ -61,7 +62,7 @@ const char* evaluated_key(const Run& run) { return run.job.data.split ? "data.sp
 void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric) {
   if (best.metric != metric)
     run.out << fmt::format(
-        "checkpoint.keep_best is {}, and was {} when the checkpoint was written: only later epochs count\n",
+        "checkpoint.keep_best is {}, and the best epoch so far is by {}: only later epochs count\n",
         name_of(metric), name_of(best.metric));
   else if (!is_comparable(run, best, metric))
     run.out << fmt::format(

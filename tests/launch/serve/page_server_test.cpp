@@ -35,7 +35,7 @@ TEST_CASE("before a run has written its page there is one that waits; a link is 
   CHECK(answer_watcher("/t/workerlog.0", "t", folder.path()).status == "404 Not Found");
 }
 
-TEST_CASE("the page of a run that nobody runs any more says so, and no longer asks for a newer one") {
+TEST_CASE("the page of a run that nobody runs any more says so") {
   const TemporaryFolder folder;
   folder.write("report.html", run_page({.name = "train", .end = {}}));
   const std::string page = answer_watcher("/t/", "t", folder.path()).body;
