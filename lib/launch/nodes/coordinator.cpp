@@ -77,10 +77,13 @@ Coordinator::Actions Coordinator::woke(TimePoint now) {
 Coordinator::Actions Coordinator::refused(const std::string& address) {
   if (phase_ != Phase::joining || refused_.size() == kMostRefused || !refused_.insert(address).second)
     return {};
-  return tell_everybody(
-      Note{fmt::format("a node with another key tried to join from {}; copy {} of the first node to it",
-                       address, options_.key_file),
-           missing()});
+  return tell_everybody(note_of_refusal(address));
+}
+
+Note Coordinator::note_of_refusal(const std::string& address) const {
+  return {fmt::format("a node with another key tried to join from {}; copy {} of the first node to it",
+                      address, options_.key_file),
+          missing()};
 }
 
 // ---- Starting.

@@ -117,6 +117,7 @@ class Coordinator {
   bool over() const { return phase_ == Phase::over; }
   // The nodes that have not joined, in words: "node 1 (10.0.0.2), node 2 (10.0.0.3)", or "2 nodes of 3".
   std::string missing() const;
+  Note note_of_refusal(const std::string& address) const;
   // Of the node that has this number in `placed`, which may be the places of an earlier attempt: its number is another one when nodes
   // before it have left. None: the node is lost, or has no place yet.
   std::optional<PeerId> peer_of(const Placed& placed, int node) const;

@@ -68,7 +68,10 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
   if (phase_ == Phase::taking_over) return take_over_if_all_have_come(now);
   if (phase_ == Phase::joining) {
     Actions begin = begin_if_enough(now);
-    if (phase_ == Phase::joining) begin = {Tell{{peer}, Note{.line = "", .missing = missing()}}};
+    if (phase_ != Phase::joining) return begin;
+    begin = {Tell{{peer}, Note{.line = "", .missing = missing()}}};
+    // Others may have been refused before this node, also the first one, could hear of it.
+    for (const std::string& address : refused_) begin.emplace_back(Tell{{peer}, note_of_refusal(address)});
     return begin;
   }
   Actions actions = tell_places_to_waiting({peer}, now);

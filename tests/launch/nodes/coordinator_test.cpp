@@ -84,6 +84,14 @@ TEST_CASE("a node with another key is noted once, with the file of the key") {
   }
 }
 
+TEST_CASE("a node that joins hears of the node with another key that came before it") {
+  Scene scene(CoordinatorOptions{.nodes = 2, .run_id = "run", .names = {}, .restart = {}});
+  scene.take(scene.coordinator.refused("10.0.0.7"));
+  scene.say(1, Scene::join(1, 0));
+  REQUIRE(scene.last<Note>(1) != nullptr);
+  CHECK(scene.last<Note>(1)->line.starts_with("a node with another key tried to join from 10.0.0.7; copy "));
+}
+
 TEST_CASE("two nodes that claim one place: the second one is refused") {
   Scene scene(2);
   scene.say(1, Scene::join(1, 0));
