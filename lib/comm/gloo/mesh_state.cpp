@@ -56,7 +56,7 @@ MeshState unpack_mesh_state(const std::string& packed) {
   std::string rest = packed;
   const auto take_line = [&rest] {
     const std::size_t end = rest.find('\n');
-    const std::string line = rest.substr(0, end);
+    std::string line = rest.substr(0, end);
     rest.erase(0, end == std::string::npos ? end : end + 1);
     return line;
   };

@@ -152,7 +152,7 @@ std::function<void(std::string_view line)> RunLoop::say() {
   return [this](std::string_view line) { console_.say(line); };
 }
 
-// Over several nodes the ports are held here, before each attempt, because all nodes begin it together; otherwise in begin_attempt().
+// Over several nodes the ports are held before an attempt begins, because all nodes begin it together. On one node begin_attempt() does it.
 void RunLoop::run() {
   try {
     const int first = state_.verdict.attempt;

@@ -93,7 +93,7 @@ class RunLoop {
   RuntimeSupport support_;
 
   Supervisor supervisor_;  // decides
-  ProcessGroup group_;     // carries out decisions, and notices when ranks end
+  ProcessGroup group_;     // starts and ends the processes, and notices when ranks end
   SignalWatch signals_;    // notices signals to fleetrun
   const RunState state_;   // read-only view for other parts
   HeldPorts ports_;        // for the next attempt
