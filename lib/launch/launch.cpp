@@ -149,6 +149,11 @@ void plan_the_stop(RunPlan& plan, const std::optional<job::ParsedJob>& job) {
     plan.stop = plan_stop(job->spec.checkpoint, {::isatty(STDERR_FILENO) == 1, !plan.members});
 }
 
+void expect_news(const OtherNodes& others, RunPlan& plan) {
+  plan.starter_news = others.news_fd();
+  plan.order_file = others.order_file();
+}
+
 // --dry_run. Returns the exit code.
 int show_plan(const RunPlan& plan) {
   for (const std::string& note : plan.options.notes) log_line("fleetrun", note);
@@ -187,10 +192,7 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   if (members) plan.terms = find_terms(options, cluster, job);
   if (!options.dry_run.value.empty()) return show_plan(plan);
   const std::unique_ptr<OtherNodes> others = start_others(options, environment, allocation, words);
-  if (others) {
-    plan.starter_news = others->news_fd();
-    plan.order_file = others->order_file();
-  }
+  if (others) expect_news(*others, plan);
   if (options.preflight.value)
     if (const int code = examine_before(plan, host, job); code != 0) return code;
   if (temporary)

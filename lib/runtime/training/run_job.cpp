@@ -146,7 +146,9 @@ void complete_observers(Run& run) {
 
 }  // namespace
 
-// worker_main.cpp has read the job and joined the other ranks; it writes the report that this returns, or the error.
+// worker_main.cpp has read the job and joined the other ranks; it writes the report that this returns, or the error. The Trainer builds the
+// programs of a training and of an evaluation step, and the passes rewrite them. train() in train.cpp does steps, evaluations and
+// checkpoints until the last step, early stopping or a signal ends the training.
 TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage& page, std::ostream& out,
                     std::unique_ptr<Device> device) {
   page.phase = Phase::loading;
@@ -165,7 +167,6 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   ModelCard card = make_model_card(job, facts, data.train->class_names());
   card.split = data.split;
   if (device->streams() == nullptr) check_memory(job, facts, world.env, read_host_memory());
-  // Builds the programs of a training and of an evaluation step, and rewrites them by the passes.
   Trainer trainer(job, facts, *device, communicators.all(),
                   {.threads = job.train.threads.value_or(world.env.threads),
                    .timeline = timeline,
@@ -185,7 +186,6 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   run.scores.scale = trainer.loss_scale();
   complete_observers(run);
   begin_judging(run);  // takes over the best score so far; early stopping may end the training here
-  // train.cpp: steps, evaluations and checkpoints, until the last step, early stopping or a signal ends the training.
   train(run);
   return finish(run);
 }
