@@ -8,7 +8,7 @@ namespace fleetrun {
 // "***" if the name looks like that of a secret, such as API_TOKEN; otherwise the value, with "***" for passwords in addresses.
 std::string redact(const std::string& name, const std::string& value);
 
-// A command line whose words "env.NAME=VALUE", the variables of a job, have redacted values.
+// The words of a command line. The words "env.NAME=VALUE" set variables of a job; their values are redacted.
 std::vector<std::string> redact_variables(std::vector<std::string> words);
 
 }  // namespace fleetrun

@@ -30,7 +30,7 @@ std::string pack(const MeshState& state);
 MeshState unpack_mesh_state(const std::string& packed);
 
 // Why not all ranks are proven; nothing if they are. Names missing links first: the ranks that wait for others at their other connections only
-// see that nothing comes. A link that the peer closed is named only if there are no other missing links.
+// see that nothing comes. If only some of the missing links were closed by the peer, it names the others.
 std::optional<std::string> describe_problem(const std::vector<MeshState>& states, const Party& party);
 
 }  // namespace fleetrun::comm

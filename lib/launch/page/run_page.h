@@ -8,7 +8,7 @@ namespace fleetrun::launch {
 
 std::string run_page(const PageFacts& facts);
 
-// The page of a run whose fleetrun was killed, so that nobody could write the end. A page that says how the run ended stays as it is.
+// Adds to the last page of a run that fleetrun was killed before it could write the end. Does not change a page that has the end.
 std::string page_after_end(std::string page);
 
 // For `fleetrun watch` until a run has written its page.

@@ -13,7 +13,7 @@ struct StopPlan {
   bool has_checkpoints = false;  // the job has checkpoint.dir
   bool resumes = false;  // the same command goes on from the newest checkpoint, or from the one that it names
   bool begins_elsewhere = false;  // checkpoint.resume names a checkpoint, or is "never"
-  bool saves_in_logs = false;     // there is no checkpoint.dir: a stop saves a checkpoint in the log folder
+  bool saves_in_logs = false;     // without checkpoint.dir, a stop saves a checkpoint in the log folder
   std::vector<std::string>
       command;  // as the user typed it, up to the job file; empty: something else started this node
   std::vector<std::string> settings;  // the words after the job file: "train.epochs=2"
@@ -36,7 +36,7 @@ std::string warn_of_stop(const StopPlan& plan);
 
 // What the user reads at the end of a run that was stopped: the command that goes on, on a line of its own. `was_stopped`: by a signal to
 // fleetrun. `train`: the text of log/train.json, which also tells of a signal to a rank; "" when there is none. `has_own_checkpoint`: this run
-// has saved one, from which "auto" goes on. "" when there is no such command.
+// has saved a checkpoint, so checkpoint.resume=auto continues it. Returns "" if no command continues the run.
 std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std::string& train,
                               bool has_own_checkpoint = false);
 

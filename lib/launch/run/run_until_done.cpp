@@ -42,7 +42,7 @@ LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
           .keeps_previous = true};
 }
 
-// Takes the folder over from the last run, whose files it moves or deletes. The other nodes hear of an error, since they wait for this one.
+// Takes over the log folder, and moves or deletes the files of the last run. If this fails, it tells the other nodes, which wait for this one.
 LogFolder make_log_folder(const RunPlan& plan, const std::string& run_id) {
   try {
     return LogFolder(plan.options.log_dir.value, plan_logs(plan, run_id));

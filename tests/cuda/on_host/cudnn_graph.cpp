@@ -91,7 +91,7 @@ struct Tensor {
         steps(from.all<std::int64_t, 4>(CUDNN_ATTR_TENSOR_STRIDES)) {}
 
   std::size_t count() const { return static_cast<std::size_t>(sizes[0] * sizes[1] * sizes[2] * sizes[3]); }
-  // Its values in the order of the axes, the last of which are next to each other, whatever the order in `data` is.
+  // Returns the values of the tensor. `order` lists the axes from the slowest to the fastest; `data` may have another order.
   std::vector<double> read(const void* data, const Axes& order) const {
     std::vector<double> values;
     values.reserve(count());
