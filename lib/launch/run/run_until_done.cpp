@@ -42,7 +42,8 @@ LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
           .keeps_previous = true};
 }
 
-// Takes over the log folder, and moves or deletes the files of the last run. If this fails, it tells the other nodes, which wait for this one.
+// Takes over the log folder, and moves or deletes the files of the last run. If this fails, it tells the other nodes,
+// which wait for this one.
 LogFolder make_log_folder(const RunPlan& plan, const std::string& run_id) {
   try {
     return LogFolder(plan.options.log_dir.value, plan_logs(plan, run_id));
@@ -101,8 +102,9 @@ void remove_order(const RunPlan& plan) {
   if (!plan.order_file.empty() && !is_elastic(plan.options)) ::unlink(plan.order_file.c_str());
 }
 
-int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs,
+int run_with_others(const RunPlan& plan, int front_fd, const LogFolder& logs,
                     const std::vector<std::string>& earlier_addresses, ExitReport& report) {
+  EventLoop loop;
   const auto say = [](std::string_view line) { log_line("fleetrun", line); };
   NodeSessionOptions options = node_options(plan, logs, report);
   options.earlier_addresses = earlier_addresses;
@@ -131,7 +133,8 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
   return report.verdict.exit_code;
 }
 
-int run_here(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs, ExitReport& report) {
+int run_here(const RunPlan& plan, int front_fd, const LogFolder& logs, ExitReport& report) {
+  EventLoop loop;
   ControlServer control(loop, logs, nullptr);
   RunLoop(plan, {loop, control, front_fd}, logs, report).run();
   return report.verdict.exit_code;
@@ -155,10 +158,9 @@ int run_until_done(const RunPlan& plan, int front_fd) {
   const std::vector<std::string> earlier =
       may_be_late ? addresses_of_earlier_run(plan.options.log_dir.value) : std::vector<std::string>();
   const LogFolder logs = make_log_folder(plan, report.run_id);
-  EventLoop loop;
   try {
-    return plan.members ? run_with_others(plan, loop, front_fd, logs, earlier, report)
-                        : run_here(plan, loop, front_fd, logs, report);
+    return plan.members ? run_with_others(plan, front_fd, logs, earlier, report)
+                        : run_here(plan, front_fd, logs, report);
   } catch (const Error& error) {
     if (report.has_ended()) throw;  // only the last words of the run failed
     if (const std::string line = describe_previous(plan.cluster, logs); !report.has_begun && !line.empty())
