@@ -80,13 +80,13 @@ struct CoordinatorOptions {
 
 // How long no rank worked before an attempt, as the first node saw it.
 struct StandStill {
-  int attempt = 0;  // that began after it
-  std::string why;
-  int nodes = 0;                // of the new attempt
-  std::string first_node;       // that took over before it; "": the first node stayed
+  int attempt = 0;         // that began after it
+  std::string why;         // what happened, in order: "rank 3 exited with code 1; then lost node 2 (...)"
+  int nodes = 0;           // of the new attempt
+  std::string first_node;  // that took over before it; "": the first node stayed
   Clock::duration detection{};  // from the failure, or the last sign of life of a lost node, until we knew
   Clock::duration stop{};       // until all ranks had ended, or until the nodes had met that take over
-  Clock::duration pause{};      // --restart_delay
+  Clock::duration pause{};      // --restart_delay, or what passed of it before another node was lost
   Clock::duration join{};       // until all nodes were ready
 };
 
@@ -201,6 +201,7 @@ class Coordinator {
   bool is_first_waiting(PeerId peer) const;
   Actions conclude_if_all_ended(TimePoint now);
   Actions conclude(TimePoint now);
+  Actions go_on_or_end(TimePoint now);
   bool may_start_again(const NodeFailure& failure) const;
   bool lost_any() const;
   std::optional<int> first_to_fail() const;
@@ -233,7 +234,7 @@ class Coordinator {
   std::optional<NodeFailure> ending_;      // what ended the attempt that another one follows
   bool taking_in_ = false;                 // the attempt ends because a node has joined
   StandStill standing_;                    // before the next attempt
-  TimePoint stop_began_, ended_;           // of this attempt
+  TimePoint stop_began_, ended_;           // of the attempt in which ranks last worked
   std::vector<StandStill> stand_stills_;
   std::set<std::string> refused_;         // addresses
   bool finished_ = false;                 // a rank has finished in this attempt

@@ -136,8 +136,8 @@ Coordinator::Actions Coordinator::lose(Node& node, const NodeFailure& failure, T
   if (!had_ended && !node.failure) node.failure = failure;
   if (phase_ == Phase::preparing) {
     if (!options_.elastic()) return end(node.failure, static_cast<int>(&node - nodes_.data()));
-    stop_began_ = now;
-    add(conclude(now));
+    if (attempt_ == 0) stop_began_ = ended_ = now;  // later, no rank works since the attempt before
+    add(go_on_or_end(now));
     return actions;
   }
   if (!had_ended) add(stop(failure, node.peer, now));
@@ -170,6 +170,10 @@ std::optional<std::int64_t> Coordinator::highest_step() const {
 
 Coordinator::Actions Coordinator::conclude(TimePoint now) {
   ended_ = now;
+  return go_on_or_end(now);
+}
+
+Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
   const std::optional<int> first = first_to_fail();
   const bool finished = std::ranges::all_of(nodes_, [](const Node& node) { return node.finished; });
   if (!first && taking_in_ && !finished) return restarts_.forbidden() ? end_taking_in() : begin_next({}, now);

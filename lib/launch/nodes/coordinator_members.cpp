@@ -317,9 +317,10 @@ Coordinator::Actions Coordinator::take_in(TimePoint now) {
 // ---- Going on with other nodes.
 
 Coordinator::Actions Coordinator::go_on(const NodeFailure& failure, Clock::duration delay, TimePoint now) {
-  standing_.why = failure.line;
+  const bool stands_already = !standing_.why.empty();
+  standing_.why += (stands_already ? "; then " : "") + failure.line;
   const TimePoint happened{std::chrono::nanoseconds(failure.at)};
-  standing_.detection = std::max(stop_began_ - happened, Clock::duration());
+  if (!stands_already) standing_.detection = std::max(stop_began_ - happened, Clock::duration());
   std::vector<std::string> lost;
   for (const Node& node : nodes_)
     if (node.state == State::lost) lost.push_back(name_of(node));
@@ -373,7 +374,7 @@ Coordinator::Actions Coordinator::begin_next(Clock::duration delay, TimePoint no
   ++attempt_;
   phase_ = Phase::preparing;
   start_at_ = now + delay;
-  standing_.pause = delay;
+  standing_.pause = std::min(standing_.pause, now - ended_) + delay;
   standing_.stop = ended_ - stop_began_;
   taking_in_ = false;
   begin_by_.reset();

@@ -67,6 +67,14 @@ void announce_signal_elsewhere(int signal, Console& console) {
   if (signal == SIGCONT) console.say("the run goes on");
 }
 
+// "2 of at most 3"
+std::string number_and_limit(int restart, const LaunchOptions& options) {
+  const int most = most_restarts(options);
+  const auto& window = options.restart_window.value;
+  return window ? fmt::format("{} (at most {} in {:g} s)", restart, most, in_seconds(*window))
+                : fmt::format("{} of at most {}", restart, most);
+}
+
 }  // namespace
 
 std::string describe_previous(const ClusterSpec& cluster, const LogFolder& logs) {
@@ -116,13 +124,14 @@ void announce_left_alone(const std::vector<PassOn>& signals, Console& console) {
 
 void announce_restart(int attempt, const LaunchOptions& options, Clock::duration delay,
                       const AttemptRecord& before, Console& console) {
-  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
-  const int most = most_restarts(options);
-  const auto& window = options.restart_window.value;
-  const std::string limit = window ? fmt::format("(at most {} in {:g} s)", most, seconds(*window))
-                                   : fmt::format("of at most {}", most);
-  console.say(fmt::format("restart {} {} in {:.3g} s; the logs before it are in {}/", attempt, limit,
-                          seconds(delay), before.logs));
+  console.say(fmt::format("restart {} in {:.3g} s; the logs before it are in {}/",
+                          number_and_limit(attempt, options), in_seconds(delay), before.logs));
+}
+
+void announce_restart_before_start(int restart, const LaunchOptions& options, const std::string& why,
+                                   Console& console) {
+  console.say(
+      fmt::format("{}; the ranks had not started yet; restart {}", why, number_and_limit(restart, options)));
 }
 
 void announce_regrouping(const AttemptRecord& before, Console& console) {

@@ -31,6 +31,10 @@ void announce_left_alone(const std::vector<PassOn>& signals, Console& console);
 void announce_restart(int attempt, const LaunchOptions& options, Clock::duration delay,
                       const AttemptRecord& before, Console& console);
 
+// The ranks had not started yet, and another attempt is prepared, which counts as restart number `restart`.
+void announce_restart_before_start(int restart, const LaunchOptions& options, const std::string& why,
+                                   Console& console);
+
 // `before` has ended, because a node has joined; another attempt begins at once.
 void announce_regrouping(const AttemptRecord& before, Console& console);
 

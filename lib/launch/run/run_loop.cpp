@@ -242,8 +242,9 @@ int RunLoop::hold_ports_and_wait_for_nodes(int number) {
     ports_ = hold_ports(plan_.cluster);
     const auto instead = shared_ ? shared_->wait_for_nodes(number, ports_, report_) : std::nullopt;
     if (!instead) return number;
-    console_.say("a node was lost before the ranks started");
-    number = *instead;
+    announce_restart_before_start(instead->restarts, plan_.options,
+                                  instead->failure ? instead->failure->line : "a node was lost", console_);
+    number = instead->attempt;
   }
 }
 

@@ -27,7 +27,7 @@ WholeRun whole_run(const Over& over, const NodeSession& nodes) {
   return whole;
 }
 
-std::optional<int> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, ExitReport& report) {
+std::optional<Again> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, ExitReport& report) {
   attempt_ = attempt;
   told_failure_ = told_finish_ = ending_ = false;
   end_elsewhere_.reset();
@@ -43,7 +43,7 @@ std::optional<int> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, Exit
     report.whole = whole_run(*over, sources_.nodes);
     throw Error(static_cast<ErrorKind>(report.whole->exit_code), report.whole->message);
   }
-  if (const auto* again = std::get_if<Again>(&answer)) return again->attempt;
+  if (const auto* again = std::get_if<Again>(&answer)) return *again;
   const auto& start = std::get<Start>(answer);
   ports.endpoints = {start.ranks, start.master};
   sources_.support.meet_at(start.store);

@@ -37,8 +37,8 @@ class SharedRun {
 
   // Sends the ports that this node holds, waits for all nodes, and fills in the endpoints of all nodes. Throws Error
   // when a node cannot start; then `report` says how the run ended. Returns nothing when the attempt may begin, and
-  // the number of the attempt to prepare instead when a node was lost meanwhile.
-  std::optional<int> wait_for_nodes(int attempt, HeldPorts& ports, ExitReport& report);
+  // the attempt to prepare instead when a node was lost meanwhile.
+  std::optional<Again> wait_for_nodes(int attempt, HeldPorts& ports, ExitReport& report);
 
   // Call it after the Supervisor has handled an event. Tells the first node what concerns all nodes: a failure here, for which it ends the
   // ranks of all nodes, a signal, and the first rank that finished.

@@ -4,12 +4,13 @@
 namespace fleetrun::elastic_test {
 namespace {
 
-// Each rank writes its numbers into its log, and works until the file "go" exists.
+// Each rank writes its numbers into its log, and works until the file "go" exists. The file "fail" ends the first attempt.
 const char* const kScript =
     "echo attempt $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS, rank $RANK of $WORLD_SIZE, "
     "node $GROUP_RANK of $GROUP_WORLD_SIZE, paddle $PADDLE_TRAINER_ID of $PADDLE_TRAINERS_NUM; "
     "touch $SHARED/$TORCHELASTIC_RESTART_COUNT.$WORLD_SIZE.$RANK; "
-    "while [ ! -e $SHARED/go ]; do sleep 0.05; done";
+    "while [ ! -e $SHARED/go ]; do sleep 0.05; "
+    "[ $TORCHELASTIC_RESTART_COUNT$([ -e $SHARED/fail ] && echo f) != 0f ] || exit 3; done";
 
 void start(Cluster& cluster, int node, const Words& more) {
   cluster.set(node, "SHARED", cluster.shared() / "");
@@ -70,6 +71,28 @@ TEST_CASE("when all processes of a node are killed, the others go on with new nu
     CHECK(report["stand_stills"][0]["nodes"] == 2);
     CHECK(report["stand_stills"][0]["seconds"] < 5);
   }
+}
+
+TEST_CASE(
+    "a node that is killed in the pause before a restart costs a restart of its own, and the others say so") {
+  Cluster cluster(3);
+  start(cluster, {"--nnodes=2:3", "--restart_delay=20"});
+  REQUIRE(all_run(cluster, 0, 6));
+  cluster.shared().write("fail", "");
+  for (const int node : {0, 1, 2})
+    REQUIRE(comes_true([&] { return contains(cluster.errors(node), "restart 1 of at most 3 in 20 s"); },
+                       within(Cluster::kLimit)));
+  cluster.kill(2);
+  REQUIRE(all_run(cluster, 2, 4));
+  finish(cluster, {0, 1});
+  for (const int node : {0, 1}) {
+    CHECK(contains(cluster.errors(node), "fleetrun: lost node 2 (127.0.0.3"));
+    CHECK(contains(cluster.errors(node), "; the ranks had not started yet; restart 2 of at most 3\n"));
+  }
+  const auto report = cluster.report(0);
+  REQUIRE(report["stand_stills"].size() == 1);
+  CHECK(report["stand_stills"][0]["attempt"] == 2);
+  CHECK(report["stand_stills"][0]["nodes"] == 2);
 }
 
 TEST_CASE("a run begins without a node that does not come, and takes it in when it does") {

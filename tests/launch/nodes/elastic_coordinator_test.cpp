@@ -168,6 +168,51 @@ TEST_CASE("the report of the first node says how long no rank worked, and why") 
   CHECK(one.join == 500ms);
 }
 
+TEST_CASE(
+    "a node that is lost before the ranks start again lengthens the stand-still, and does not begin another one") {
+  ElasticScene scene = running(range(2, 4), 4);
+  scene.now += 10s;
+  scene.lose(2, 4s);
+  scene.now += 2s;
+  scene.end({1, 3, 4}, 0);
+  scene.now += 3s;
+  scene.lose(3, 1s);
+  scene.now += 500ms;
+  scene.be_ready({1, 4}, 2);
+  REQUIRE(scene.coordinator.stand_stills().size() == 1);
+  const StandStill& one = scene.coordinator.stand_stills().front();
+  CHECK(one.attempt == 2);
+  CHECK(one.nodes == 2);
+  CHECK(one.why ==
+        "lost node 1 (10.0.0.9, host): no answer for 4 s; last heard 4.0 s ago; then "
+        "lost node 1 (10.0.0.9, host): no answer for 4 s; last heard 1.0 s ago");
+  CHECK(one.detection == 4s);
+  CHECK(one.stop == 2s);
+  CHECK(one.pause == 0s);
+  CHECK(one.join == 3500ms);
+}
+
+TEST_CASE("of a pause that the loss of a node ends, the stand-still counts what has passed") {
+  CoordinatorOptions options = range(1, 3);
+  options.restart.first_delay = 10s;
+  ElasticScene scene = running(options, 3);
+  scene.now += 10s;
+  const NodeFailure failure =
+      Scene::failure(scene.now.time_since_epoch() / std::chrono::nanoseconds(1), "rank 0 exited with code 3");
+  scene.say(1, Failed{0, failure});
+  scene.say(1, Ended{.attempt = 0, .failure = failure, .ranks = {}});
+  scene.end({2, 3}, 0);
+  scene.now += 3s;
+  scene.lose(3, 1s);
+  scene.now += 1s;
+  scene.be_ready({1, 2}, 2);
+  REQUIRE(scene.coordinator.stand_stills().size() == 1);
+  const StandStill& one = scene.coordinator.stand_stills().front();
+  CHECK(one.why.starts_with("rank 0 exited with code 3; then lost node 2"));
+  CHECK(one.pause == 3s);
+  CHECK(one.join == 1s);
+}
+
 TEST_CASE("without a restart that is left, a lost node ends an elastic run, too") {
   CoordinatorOptions options = range(2, 3);
   options.restart.most = 0;
