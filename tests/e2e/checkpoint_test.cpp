@@ -1,4 +1,6 @@
 // Checkpoints with the real launcher and the real worker: what was interrupted ends as if it had not been.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/system/unique_fd.h"
 #include "e2e/saved_training.h"
 #include "runtime/data/image_files.h"
 #include "support/leave_out.h"
@@ -72,6 +75,27 @@ TEST_CASE("merged gradients of another scale are left out of a training that goe
                "the merged gradients of 2 batches are left out: the scaling of gradients is \"loss scale 1, "
                "CoeffNumDevice\" and was \"loss scale 1, One\"; the next update comes after 4 batches"));
   CHECK(contains(newest(launch).at("manifest.json"), "\"batches\": 3"));
+}
+
+// Like the lock of a rank 0 that was lost with its node, until the file server forgets it.
+TEST_CASE("after a restart, rank 0 waits for the lock of its checkpoint folder, and then trains") {
+  const Training launch("lenet");
+  fs::create_directories(launch.folder / "output/saved");
+  const std::string path = launch.folder / "output/saved/.lock";
+  UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
+  ChildProcess child(
+      {FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.1", "job.json", "train.epochs=1"},
+      launch.options());
+  const auto waits = [&] {
+    return contains(launch.folder.read("log/workerlog.0"), "waiting up to 120 s for ");
+  };
+  REQUIRE(comes_true(waits, 60s));
+  lock.reset();
+  const ChildResult end = child.wait();
+  CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(contains(launch.folder.read("log/attempt-0/workerlog.0"), "another run that is under way"));
+  CHECK_FALSE(saved(launch).empty());
 }
 
 bool has_bf16() {

@@ -112,13 +112,16 @@ void remove_partial(const std::string& folder) {
   for (const std::string& path : partial) remove_own_folder(path);
 }
 
-UniqueFd claim(const std::string& folder) {
+UniqueFd claim(const std::string& folder, const std::function<bool()>& wait) {
   const std::string path = folder + "/.lock";
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640));
   if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  if (errno != EWOULDBLOCK)  // a file system without locks: two runs in one folder are the user's care there
-    return fd;
+  do {
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+    if (errno !=
+        EWOULDBLOCK)  // a file system without locks: two runs in one folder are the user's care there
+      return fd;
+  } while (wait());
   throw Error(ErrorKind::create,
               fmt::format("another run that is under way keeps its checkpoints in {}", folder),
               "checkpoint.dir=FOLDER after the job file chooses another one");
@@ -214,9 +217,10 @@ Checkpoint read_checkpoint(const std::string& path) {
   return checkpoint;
 }
 
-CheckpointFolder::CheckpointFolder(std::string path, int keep) : path_(std::move(path)), keep_(keep) {
+CheckpointFolder::CheckpointFolder(std::string path, int keep, const std::function<bool()>& wait)
+    : path_(std::move(path)), keep_(keep) {
   make_directories(path_);
-  lock_ = claim(path_);
+  lock_ = claim(path_, wait);
   remove_partial(path_);
 }
 

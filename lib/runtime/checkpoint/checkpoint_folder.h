@@ -5,6 +5,7 @@
 // The first number counts saves, so that names sort by time whatever steps a training goes back to.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -43,9 +44,10 @@ Checkpoint read_checkpoint(const std::string& path);
 class CheckpointFolder {
  public:
   // Makes the folder, claims it until the end of this object, and removes what interrupted saves left. Never removes a
-  // file that is not ours.
+  // file that is not ours. While somebody else has claimed it, calls `wait`, which returns false when it has waited long enough.
   // Throws Error(create), also when another run has claimed it.
-  CheckpointFolder(std::string path, int keep);
+  CheckpointFolder(
+      std::string path, int keep, const std::function<bool()>& wait = [] { return false; });
 
   const std::string& path() const { return path_; }
   std::int64_t next_number() const;  // of the next save

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <memory>
 
 #include "runtime/data/expect_error.h"
 #include "support/temporary_folder.h"
@@ -113,6 +114,19 @@ TEST_CASE("a folder serves one run at a time") {
                 [&] { CheckpointFolder(home.path(), 1); });
   }
   CheckpointFolder(home.path(), 1);
+}
+
+TEST_CASE("a run waits for a claimed folder for as long as it wants, and takes it when it is free") {
+  const TemporaryFolder home;
+  auto first = std::make_unique<CheckpointFolder>(home.path(), 1);
+  int rounds = 0;
+  check_error(ErrorKind::create, "another run that is under way",
+              [&] { CheckpointFolder(home.path(), 1, [&] { return ++rounds < 3; }); });
+  CHECK(rounds == 3);
+  CHECK_NOTHROW(CheckpointFolder(home.path(), 1, [&] {
+    first.reset();
+    return true;
+  }));
 }
 
 TEST_CASE("a run does not write into a folder that took the place of its own") {

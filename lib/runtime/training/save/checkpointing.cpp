@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 #include <ostream>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,7 +21,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kWaitRound = 1s;  // between two signs of life
 constexpr auto kTellEvery = 10s;
-constexpr int kMostFailures = 3;  // in a row; then a training that nobody could go on with is stopped
+constexpr auto kClaimWait = 120s;  // a file server forgets the lock of a lost node sooner, NFS 4 after 90 s
+constexpr int kMostFailures = 3;   // in a row; then a training that nobody could go on with is stopped
 constexpr int kKeepAll = std::numeric_limits<int>::max();  // no run removes what another one was stopped with
 
 Saves saves_of(const CheckpointedTraining& training) {
@@ -60,8 +62,24 @@ Checkpointing::Checkpointing(const CheckpointedTraining& training, Timeline* tim
 
 void Checkpointing::open_folder(const std::string& path, int keep) {
   if (training_.world.env.rank != 0) return;
-  folder_ = std::make_unique<CheckpointFolder>(path, keep);
+  const std::int64_t began = monotonic_ns();
+  folder_ = std::make_unique<CheckpointFolder>(path, keep, [&] { return waits_for_claim(path, began); });
   writer_ = std::make_unique<CheckpointWriter>(*folder_, timeline_);
+}
+
+// After a restart, rank 0 of the attempt before may have been lost with its node, and its lock is still there.
+bool Checkpointing::waits_for_claim(const std::string& path, std::int64_t began_ns) {
+  const auto waited = std::chrono::nanoseconds(monotonic_ns() - began_ns);
+  if (training_.world.env.attempt == 0 || waited > kClaimWait) return false;
+  if (waited < kWaitRound)
+    training_.out
+        << fmt::format(
+               "waiting up to {} s for {}: rank 0 of the attempt before, or another run, has locked it",
+               seconds(kClaimWait), printable(path))
+        << std::endl;
+  training_.page.beat();
+  std::this_thread::sleep_for(kWaitRound);
+  return true;
 }
 
 Checkpointing::~Checkpointing() = default;

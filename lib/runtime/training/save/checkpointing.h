@@ -84,6 +84,7 @@ class Checkpointing {
  private:
   bool due(const TrainingState& state, bool last) const;
   void open_folder(const std::string& path, int keep);
+  bool waits_for_claim(const std::string& path, std::int64_t began_ns);
   void save(const TrainingState& state);
   void begin_to_write(const TrainingState& state);
   std::int64_t begin_to_wait();
