@@ -10,6 +10,14 @@
 #include "launch/process/signals.h"
 
 namespace fleetrun::launch {
+namespace {
+
+// Of the first rank that failed.
+Cause cause_of(const ExitStatus& status) {
+  return status.how == ExitStatus::How::exited ? Cause::exited : Cause::killed;
+}
+
+}  // namespace
 
 Supervisor::Supervisor(int ranks, SupervisorOptions options)
     : options_(std::move(options)), restarts_(options_.restart) {
@@ -75,8 +83,7 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
     return any_running() ? await_others(now) : end_of_ranks(now);
   }
   rank.role = Role::cause;
-  const bool exited = event.status.how == ExitStatus::How::exited;
-  set_cause(exited ? Cause::exited : Cause::killed, event.status.exit_code());
+  set_cause(cause_of(event.status), event.status.exit_code());
   verdict_.rank = event.rank;
   verdict_.origin = event.origin;
   return stop(now);
