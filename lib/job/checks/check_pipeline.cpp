@@ -41,7 +41,7 @@ void check_other_sections(Draft& draft) {
     draft.report(
         "train.global_batch",
         fmt::format(
-            "{} beside strategy.pipeline, wanted data.batch_size, which is the batch of all ranks there",
+            "{} beside strategy.pipeline, wanted data.batch_size, which is the batch of a whole pipeline there",
             *draft.spec.train.global_batch));
   if (!draft.spec.model.freeze.empty())
     draft.report("model.freeze",

@@ -56,7 +56,8 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefau
                {.range = Range::between(1, kLargestSide),
                 .only_with = with(kStored),
                 .absent = "size of the images if all have the same size, otherwise 224"}),
-      make_key("channels", set(&DataSetSpec::channels), "3: colour, 1: grey; fleetrun converts the images",
+      make_key("channels", set(&DataSetSpec::channels),
+               "3 for colour or 1 for grey, but not 2; fleetrun converts the images",
                {.range = Range::between(1, 3), .only_with = with(kStored), .absent = "3; idx: 1"}),
       make_key(
           "augment", set(&DataSetSpec::augment),

@@ -19,8 +19,8 @@ Key checkpoint_keys() {
           make_key("keep", checkpoint(&CheckpointSpec::keep), "number of newest checkpoints to keep",
                    {.range = Range::from(1)}),
           make_key("keep_best", checkpoint(&CheckpointSpec::keep_best),
-                   "keeps the weights of the epoch with the best such score on data.test in "
-                   "output.dir/best.safetensors",
+                   "keeps the weights of the epoch with the best such score on data.test or data.split "
+                   "in output.dir/best.safetensors",
                    {.choices = metrics(), .absent = "off"}),
           make_key(
               "resume", checkpoint(&CheckpointSpec::resume),

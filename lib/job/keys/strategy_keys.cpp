@@ -194,7 +194,7 @@ std::vector<Key> optimizer_strategy_keys(const Section<StrategySpec>& strategy) 
                     {.range = Range::from(0)}),
            make_key("exclude_from_weight_decay", lamb(&LambSpec::exclude_from_weight_decay), excluded)}),
       make_key("fp16_allreduce", strategy(&StrategySpec::fp16_allreduce),
-               "sums gradients in half precision (bf16 on the CPU), while everything else stays f32"),
+               "sums gradients in bf16, while everything else stays f32"),
   };
 }
 
@@ -298,8 +298,10 @@ std::vector<Key> sparse_keys(const Section<StrategySpec>& strategy) {
            make_key("rampup_step", dgc(&DgcSpec::rampup_step),
                     "steps over which the entries of sparsity apply in turn",
                     {.range = Range::between(1, kMostSteps)}),
-           make_key("sparsity", dgc(&DgcSpec::sparsity), "parts of a gradient that are not sent; none: 0.999",
-                    {.range = {.least = 0, .most = 1, .below_most = true}})}),
+           make_key(
+               "sparsity", dgc(&DgcSpec::sparsity),
+               "share of a gradient's elements that is not sent: the entries apply in turn; an empty list means 0.999",
+               {.range = {.least = 0, .most = 1, .below_most = true}})}),
       make_key("find_unused_parameters", strategy(&StrategySpec::find_unused_parameters),
                "prints the names of parameters that the loss does not depend on"),
   };
@@ -309,17 +311,17 @@ std::vector<Key> pipeline_keys(const Section<StrategySpec>& strategy) {
   using Pipeline = PipelineSpec;
   const Section<HybridSpec> hybrid{[](JobSpec& spec) -> HybridSpec& { return spec.strategy.hybrid_configs; }};
   const Section<Pipeline> pipeline{[](JobSpec& spec) -> Pipeline& { return spec.strategy.pipeline_configs; }};
-  const std::string from_the_other =
-      "data.batch_size divided by the other key if that is set, else about four micro-batches per stage";
+  const std::string usual_steps =
+      "data.batch_size / micro_batch_size if that is set, otherwise the smallest divisor of data.batch_size that is at least 4 times the number of stages";
   return {
       make_key("pipeline", strategy(&StrategySpec::pipeline),
                "cuts the network into stages, one per rank, through which the micro-batches of a batch flow"),
       make_object_key(
           "pipeline_configs", "settings of pipeline",
           {make_key("micro_batch_size", pipeline(&Pipeline::micro_batch_size), "samples of a micro-batch",
-                    {.range = Range::from(1), .absent = from_the_other}),
+                    {.range = Range::from(1), .absent = "data.batch_size / accumulate_steps"}),
            make_key("accumulate_steps", pipeline(&Pipeline::accumulate_steps), "micro-batches of a batch",
-                    {.range = Range::from(1), .absent = from_the_other}),
+                    {.range = Range::from(1), .absent = usual_steps}),
            make_key(
                "schedule_mode", pipeline(&Pipeline::schedule_mode),
                "1F1B: each stage alternates forward and backward passes; F-then-B: all forward passes come first",
