@@ -218,7 +218,8 @@ const std::vector<Subcommand>& subcommands() {
                  {.names = {"--grep"}, .argument = "REGEX", .help = "Show only lines that match"},
                  {.names = {"--log_prefix"},
                   .argument = "TEMPLATE",
-                  .help = "Text before each line, with {rank}, {local_rank} and {attempt}"},
+                  .help = "Text before each line, with {rank}, {local_rank} and {attempt}",
+                  .may_be_empty = true},
                  log_dir_flag()};
            },
        .run = run_logs_command},

@@ -29,6 +29,9 @@ TEST_CASE("chosen ranks are shown, told apart by their numbers") {
                         .run({"--nproc_per_node=3", "--console=0-1", "--log_prefix={local_rank}/{attempt}: "},
                              {"print", "x"})
                         .out) == Words{"0/0: x", "1/0: x"});
+  CHECK(
+      shown_lines(launch.run({"--nproc_per_node=2", "--console=all", "--log_prefix="}, {"print", "x"}).out) ==
+      Words{"x", "x"});
 }
 
 TEST_CASE("the banner follows --banner, and without it --console and --log_level") {

@@ -13,6 +13,7 @@ TEST_CASE("logs shows what ranks wrote: some, matching, and with a prefix of one
   CHECK(launch.run_words({"logs", "--rank=1"}).out == "one\ntwo\n");
   CHECK(launch.run_words({"logs", "--rank", "0,2", "--grep", "^t"}).out == "[0] two\n[2] two\n");
   CHECK(launch.run_words({"logs", "--rank=2", "--log_prefix={rank}> "}).out == "2> one\n2> two\n");
+  CHECK(launch.run_words({"logs", "--rank=1-2", "--log_prefix="}).out.starts_with("one\ntwo\n"));
   CHECK(launch.run_words({"logs", "--rank=1", "-f"}).out == "one\ntwo\n");  // the run is over
   CHECK(launch.run_words({"logs", "--grep=("}).code == 2);
   CHECK(launch.run_words({"logs", "--since=yesterday"}).code == 2);

@@ -35,6 +35,15 @@ TEST_CASE("plot replaces its own picture, and leaves a file of the user alone") 
   CHECK(launch.folder.read("mine.svg") == "<svg>mine</svg>");
 }
 
+TEST_CASE("a picture that would be longer than ulimit -f is an error that names it") {
+  const Launch launch;
+  launch.folder.write("a.csv", "step,loss\n5,1.5\n10,0.5\n");
+  const std::string command = "ulimit -f 1 && exec " FLEETRUN_BINARY " plot a.csv -o x.svg";
+  const ChildResult result = run_child({"/bin/sh", "-c", command}, launch.options());
+  CHECK(result.code == 74);
+  CHECK(contains(result.err, "x.svg"));
+}
+
 TEST_CASE("plot names a file that has no rows, and asks for one when there is none") {
   const Launch launch;
   launch.folder.write("empty.csv", "step,loss\n");

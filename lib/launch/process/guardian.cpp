@@ -124,7 +124,6 @@ int run_guarded(const std::function<int(int front_fd)>& middle, const Lost& lost
   const std::vector<int> handled = handled_signals();
   block_signals(handled);      // also in the middle process until it has its own descriptor for them
   ::signal(SIGPIPE, SIG_IGN);  // a reader of our output may go away
-  ::signal(SIGXFSZ, SIG_IGN);  // a file that would be longer than ulimit -f is an error to report
   const UniqueFd signals = open_signal_fd(handled);
   become_subreaper();
   std::fflush(nullptr);  // or both processes would write it

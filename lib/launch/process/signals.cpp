@@ -72,6 +72,7 @@ bool is_obeyed_by_a_run(int signal) {
 void reset_inherited_signals() {
   ::signal(SIGCHLD, SIG_DFL);
   ::signal(SIGPIPE, SIG_DFL);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that would be longer than ulimit -f is an error to report
   sigset_t none;
   ::sigemptyset(&none);
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);

@@ -150,9 +150,9 @@ void fill_limit(const Environment& environment, ExitReport& report) {
   std::string limit;
   if (verdict.cause == Cause::spawn) {
     limit = describe_spawn_limit(verdict.spawn_error, report.command, environment);
-  } else if (verdict.cause == Cause::killed) {
+  } else if (verdict.rank && verdict.ranks.at(static_cast<std::size_t>(*verdict.rank)).status) {
     const auto rank = static_cast<std::size_t>(*verdict.rank);
-    limit = describe_death_limit(*verdict.ranks.at(rank).status, report.workers.at(rank).cpu_seconds,
+    limit = describe_death_limit(*verdict.ranks[rank].status, report.workers.at(rank).cpu_seconds,
                                  read_deadly_limits());
   }
   if (!limit.empty()) report.evidence.facts.push_back(limit);

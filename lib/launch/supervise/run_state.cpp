@@ -11,8 +11,11 @@ bool have_own_checkpoint(const std::vector<ProgressPagePtr>& pages) {
 
 std::optional<std::int64_t> highest_step(const std::vector<ProgressPagePtr>& pages) {
   std::optional<std::int64_t> highest;
-  for (const ProgressPagePtr& page : pages)
-    highest = std::max(highest.value_or(0), static_cast<std::int64_t>(page->step.load()));
+  for (const ProgressPagePtr& page : pages) {
+    const bool has_done_one = page->first_step_ns != 0;  // before, the page has the step of the checkpoint
+    const auto step = static_cast<std::int64_t>(has_done_one ? page->step.load() : 0);
+    highest = std::max(highest.value_or(0), step);
+  }
   return highest;
 }
 

@@ -30,7 +30,7 @@ struct RunState {
 // Whether the ranks of a job have saved a checkpoint in this run.
 bool have_own_checkpoint(const std::vector<ProgressPagePtr>& pages);
 
-// The highest step that a rank has done; none: the ranks have no pages.
+// The highest step that a rank has done in this attempt, 0 if no rank has done one; none: the ranks have no pages.
 std::optional<std::int64_t> highest_step(const std::vector<ProgressPagePtr>& pages);
 
 }  // namespace fleetrun::launch

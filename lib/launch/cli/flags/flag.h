@@ -34,9 +34,10 @@ struct Flag {
   std::string bare = {};                  // its value without "=VALUE"; "": a value must follow
   std::vector<std::string> choices = {};  // values for completion
   Completes completes = Completes::nothing;
-  bool repeats = false;      // each of several counts; otherwise the last one does
-  std::string section = {};  // of --help
-  bool foreign = false;      // another launcher's: --help lists its name, the man page explains it
+  bool repeats = false;       // each of several counts; otherwise the last one does
+  bool may_be_empty = false;  // "--log_prefix=" is a value; otherwise an empty value is none
+  std::string section = {};   // of --help
+  bool foreign = false;       // another launcher's: --help lists its name, the man page explains it
   bool of_node =
       false;  // may differ between the nodes of a run: where it is, its devices, its logs, its console
 

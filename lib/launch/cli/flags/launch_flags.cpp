@@ -162,6 +162,7 @@ std::vector<Flag> log_flags(LaunchOptions& options) {
              .argument = "TEMPLATE",
              .help = "Text before each line of output, with {rank}, {local_rank}, {role}, {host}, {time} and "
                      "{attempt}. By default it is \"[{rank}] \" when the console shows several ranks",
+             .may_be_empty = true,
              .of_node = true}),
       value(options.log_dir, parse_name,
             {.names = {"--log_dir", "--output_filename"},

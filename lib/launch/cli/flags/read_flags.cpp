@@ -116,7 +116,8 @@ FoundFlags read(CLI::App& app, const std::vector<Flag>& flags, const Words& word
     for (const std::string& text : option->results()) {
       if (!flag->takes_value() && text != kGiven)
         throw Error(ErrorKind::usage, flag->name() + " takes no value");
-      if (!text.empty()) found.flags.push_back({flag->name(), text, written_name(*flag, before)});
+      if (!text.empty() || flag->may_be_empty)
+        found.flags.push_back({flag->name(), text, written_name(*flag, before)});
     }
   return found;
 }
