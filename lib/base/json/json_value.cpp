@@ -39,6 +39,13 @@ unsigned code_point_of(std::string_view character) {
   return code;
 }
 
+// Then its quotation needs no escapes.
+bool is_plain_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char letter) {
+    return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
+  });
+}
+
 bool is_container(const JsonValue& value) { return value.is(Kind::list) || value.is(Kind::object); }
 
 enum class Style { line, lines, tall };
@@ -166,6 +173,7 @@ std::string to_json_lines(const JsonValue& value) { return write(value, Style::l
 std::string to_json_tall(const JsonValue& value) { return write(value, Style::tall) + '\n'; }
 
 std::string json_quoted(std::string_view text) {
+  if (is_plain_ascii(text)) return fmt::format("\"{}\"", text);
   const std::string valid = valid_utf8(text);
   std::string out = "\"";
   for (std::string_view rest = valid; !rest.empty();) {

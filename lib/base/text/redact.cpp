@@ -43,7 +43,7 @@ std::string without_password(const std::string& value) {
     text += value.substr(copied, colon + 1 - copied) + kRedacted;
     copied = end;
   }
-  return text + value.substr(copied);
+  return copied == 0 ? value : text + value.substr(copied);
 }
 
 }  // namespace

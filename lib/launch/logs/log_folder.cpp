@@ -65,6 +65,8 @@ bool are_worth_moving(const std::vector<std::string>& earlier, const std::vector
          (has_logs(earlier) || !has_logs(before_that));
 }
 
+std::string previous_name(const std::string& name) { return fmt::format("{}/{}", kPreviousFolder, name); }
+
 bool is_of_an_attempt(const std::string& base) { return is_of_a_rank(base) || base == kNodesName; }
 
 // What PyTorch's @record writes, at the path that we gave the rank, which may have been killed over it.
@@ -167,7 +169,7 @@ void LogFolder::add_own_names(const std::string& folder, std::vector<std::string
 // A run without ranks, or one of another program, moved the history to previous/ and began none.
 std::string LogFolder::read_earlier_history() const {
   if (owns(kHistoryName)) return read_history(kMostHistoryBytes);
-  return read_history(kMostHistoryBytes, fmt::format("{}/{}", kPreviousFolder, kHistoryName));
+  return read_history(kMostHistoryBytes, previous_name(kHistoryName));
 }
 
 // Begins the list of this run.
@@ -193,7 +195,7 @@ void LogFolder::keep_as_previous(const std::vector<std::string>& names) {
   previous_ = file(kPreviousFolder);
   files_->make_folder(kPreviousFolder);
   for (const std::string& name : names) {
-    const std::string kept = fmt::format("{}/{}", kPreviousFolder, name);
+    const std::string kept = previous_name(name);
     if (is_attempt(name)) {
       files_->remove(name);
       continue;
@@ -207,37 +209,33 @@ void LogFolder::keep_as_previous(const std::vector<std::string>& names) {
 
 // Before anything is moved.
 void LogFolder::require_free_previous(const std::vector<std::string>& names) const {
-  const auto require = [&](const std::string& name) {
-    const auto found = files_->look(name);
-    if (found && !owns(name)) throw in_the_way(file(name), *found, files_->is_known(name));
-  };
-  require(kPreviousFolder);
-  for (const std::string& name : names) require(fmt::format("{}/{}", kPreviousFolder, name));
+  require_free(kPreviousFolder);
+  for (const std::string& name : names) require_free(previous_name(name));
+}
+
+void LogFolder::require_free(const std::string& name) const {
+  if (owns(name)) return;
+  if (const auto found = files_->look(name)) throw in_the_way(file(name), *found, files_->is_known(name));
 }
 
 void LogFolder::require_free(const LogPlan& plan) const {
   for (const std::string& name : files_->names()) {
-    const auto found = files_->look(name);
-    if (!found) continue;
     const bool of_a_job = name == kTrainReportName || name == kHistoryName;
     const bool of_a_run = is_temporary(name)   ? false
                           : of_a_job           ? plan.has_train_report
                           : is_of_a_rank(name) ? number_in(name) < plan.ranks
                                                : is_of_a_run(name);
-    const bool of_attempts = is_attempt(name) && plan.may_start_again;
-    if (of_attempts) require_free_attempt(name, plan);
-    const bool taken = of_a_run || (of_attempts && found->kind != FileFacts::Kind::folder);
-    if (taken && !owns(name)) throw in_the_way(file(name), *found, files_->is_known(name));
+    if (of_a_run) require_free(name);
+    if (is_attempt(name) && plan.may_start_again) require_free_attempt(name, plan);
   }
 }
 
 void LogFolder::require_free_attempt(const std::string& folder, const LogPlan& plan) const {
-  for (const std::string& base : files_->names(folder)) {
-    const std::string name = fmt::format("{}/{}", folder, base);
-    const auto found = files_->look(name);
-    const bool taken = base == kNodesName || (is_of_a_rank(base) && number_in(base) < plan.ranks);
-    if (found && taken && !owns(name)) throw in_the_way(file(name), *found, files_->is_known(name));
-  }
+  const auto found = files_->look(folder);
+  if (found && found->kind != FileFacts::Kind::folder) return require_free(folder);
+  for (const std::string& base : files_->names(folder))
+    if (base == kNodesName || (is_of_a_rank(base) && number_in(base) < plan.ranks))
+      require_free(fmt::format("{}/{}", folder, base));
 }
 
 void LogFolder::keep_attempt(int attempt) const {

@@ -104,6 +104,7 @@ class LogFolder {
   void require_free_previous(const std::vector<std::string>& names) const;
   bool owns(const std::string& name) const;
   bool was_cut_off(const std::string& name) const;
+  void require_free(const std::string& name) const;  // or ours
   void require_free(const LogPlan& plan) const;
   void require_free_attempt(const std::string& folder, const LogPlan& plan) const;
 

@@ -197,12 +197,14 @@ std::string OwnFiles::read(const std::string& name, std::size_t limit) const {
 
 UniqueFd OwnFiles::create(const std::string& name, int flags, mode_t mode) {
   UniqueFd fd = open_new(place_of(name), flags, mode);
+  if (fd) {
+    adopt(name);
+    return fd;
+  }
   const int problem = errno;
-  if (const auto found = look(name); !fd && problem == EEXIST && found)
+  if (const auto found = look(name); problem == EEXIST && found)
     throw in_the_way(path_of(name), *found, is_known(name));
-  if (!fd) throw cannot_create(path_of(name), problem);
-  adopt(name);
-  return fd;
+  throw cannot_create(path_of(name), problem);
 }
 
 void OwnFiles::adopt(const std::string& name) {
@@ -264,9 +266,10 @@ void OwnFiles::make_folder(const std::string& name) {
 
 void OwnFiles::move(const std::string& name, const std::string& to) const {
   const int problem = rename_to_free_name(place_of(name), place_of(to));
+  if (problem == 0) return;
   const auto found = look(to);
   if (problem == EEXIST && found) throw in_the_way(path_of(to), *found, is_known(to));
-  if (problem != 0) throw cannot_create(path_of(to), problem);
+  throw cannot_create(path_of(to), problem);
 }
 
 std::vector<std::string> OwnFiles::names(const std::string& folder) const {

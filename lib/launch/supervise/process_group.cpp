@@ -169,10 +169,11 @@ void ProcessGroup::on_exit(std::size_t rank) {
   if (info.si_pid == 0) return;
   records_[rank].ended = Moment::now();
   records_[rank].ended_earlier = events_.lateness();
-  records_[rank].cpu_seconds = read_own_cpu_seconds(records_[rank].pid);
+  const ExitStatus status = ExitStatus::from_siginfo(info);
+  if (status.how == ExitStatus::How::signaled)
+    records_[rank].cpu_seconds = read_own_cpu_seconds(records_[rank].pid);
   deaths_.forget(leader.pidfd);
   leader.pidfd.reset();
-  const ExitStatus status = ExitStatus::from_siginfo(info);
   const bool asked = status.how == ExitStatus::How::signaled && status.value == leader.sent &&
                      !has_handled(leader.sent, records_[rank].ended.steady - leader.sent_at);
   if (!asked) note_end_by_key(rank, status);

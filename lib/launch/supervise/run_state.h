@@ -16,7 +16,7 @@ struct WorkerRecord {
   pid_t pid = -1;  // -1: never started
   Moment started, ended;
   Clock::duration ended_earlier{};  // it ended at most this long before `ended`
-  double cpu_seconds = 0;           // processor time without its children's; set when it has ended
+  double cpu_seconds = 0;           // processor time without its children's; set when a signal has ended it
 };
 
 // A view of the present attempt: copy it. What it shows lives as long as the run.
