@@ -277,9 +277,10 @@ std::vector<Key> local_training_keys(const Section<StrategySpec>& strategy) {
                "localsgd with a number of steps that follows the loss and the learning rate"),
       make_object_key(
           "adaptive_localsgd_configs", "settings of adaptive_localsgd",
-          {make_key("init_k_steps", adaptive(&AdaptiveLocalSgdSpec::init_k_steps),
-                    "steps from average to average at the loss and learning rate of the first step",
-                    {.range = Range::between(1, kMostSteps)}),
+          {make_key(
+               "init_k_steps", adaptive(&AdaptiveLocalSgdSpec::init_k_steps),
+               "sets the number of steps between two averages: it is the square root of init_k_steps, rounded up, as long as loss and learning rate are those of the first step",
+               {.range = Range::between(1, kMostSteps)}),
            make_key("begin_step", adaptive(&AdaptiveLocalSgdSpec::begin_step), begin,
                     {.range = Range::from(1)})}),
   };
@@ -312,10 +313,11 @@ std::vector<Key> pipeline_keys(const Section<StrategySpec>& strategy) {
   const Section<HybridSpec> hybrid{[](JobSpec& spec) -> HybridSpec& { return spec.strategy.hybrid_configs; }};
   const Section<Pipeline> pipeline{[](JobSpec& spec) -> Pipeline& { return spec.strategy.pipeline_configs; }};
   const std::string usual_steps =
-      "data.batch_size / micro_batch_size if that is set, otherwise the smallest divisor of data.batch_size that is at least 4 times the number of stages";
+      "data.batch_size / micro_batch_size if that is set, otherwise the smallest divisor of data.batch_size that is at least 4 times the number of stages, or data.batch_size if there is none";
   return {
-      make_key("pipeline", strategy(&StrategySpec::pipeline),
-               "cuts the network into stages, one per rank, through which the micro-batches of a batch flow"),
+      make_key(
+          "pipeline", strategy(&StrategySpec::pipeline),
+          "cuts the network into stages, one per rank of a pipeline; the micro-batches of a batch flow through the stages"),
       make_object_key(
           "pipeline_configs", "settings of pipeline",
           {make_key("micro_batch_size", pipeline(&Pipeline::micro_batch_size), "samples of a micro-batch",
@@ -378,7 +380,9 @@ Key strategy_keys() {
   for (Key& key : local_training_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : sparse_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : pipeline_keys(strategy)) members.push_back(std::move(key));
-  members.push_back(make_later_key("asp", "Fleet's automatic sparsity"));
+  members.push_back(make_later_key(
+      "asp",
+      "Fleet's automatic sparsity; a job may only set it to false, to override a strategy file that sets it"));
   return make_object_key("strategy", "Fleet's DistributedStrategy", std::move(members),
                          {.named_by = "strategy_file"});
 }
