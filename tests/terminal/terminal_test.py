@@ -280,6 +280,44 @@ class Redirections(TerminalTest):
         screen.wait_for(r"typed\r\n" + PROMPT)
 
 
+class Interactive(TerminalTest):
+    """A rank that has the terminal (--interactive), moved between the background and the foreground."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("ask.sh", "printf 'in> '; read x; echo got $x\n")
+
+    def check_fg(self, screen):
+        """The rank in the background wants the terminal, which suspends the run, as bash would suspend a program of its own."""
+
+        def is_suspended():
+            before = len(screen.raw)
+            screen.run("jobs")
+            return re.search(r"\[1\]\+\s+Stopped", screen.raw[before:])
+
+        screen.wait(is_suspended, "a suspended run")
+        before = len(screen.raw)
+        screen.command("fg")
+        screen.wait_for("fleetrun", before)
+        screen.command("typed")
+        screen.wait_for("got typed", before)
+
+    def test_fg_gives_it_the_terminal_after_a_start_in_the_background(self):
+        screen = self.screen()
+        screen.command("fleetrun --banner=none --interactive=0 sh ask.sh &")
+        screen.wait_for("in> ")
+        self.check_fg(screen)
+
+    def test_fg_gives_it_the_terminal_after_bg(self):
+        screen = self.screen()
+        screen.command("fleetrun --banner=none --interactive=0 sh ask.sh")
+        screen.wait_for("in> ")
+        screen.type(CTRL_Z)
+        screen.wait_for(r"Stopped.*\r\n" + PROMPT)
+        screen.run("bg")
+        self.check_fg(screen)
+
+
 class Completion(TerminalTest):
     def zsh(self, keys, wanted):
         """What zsh makes of these keys, the first that it gets."""

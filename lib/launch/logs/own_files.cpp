@@ -197,26 +197,35 @@ std::string OwnFiles::read(const std::string& name, std::size_t limit) const {
 
 UniqueFd OwnFiles::create(const std::string& name, int flags, mode_t mode) {
   UniqueFd fd = open_new(place_of(name), flags, mode);
-  if (fd) {
-    adopt(name);
-    return fd;
-  }
   const int problem = errno;
+  if (fd) {
+    if (list_new(name) != EFBIG) return fd;
+    remove(name);  // a later run would not know it
+    throw Error(ErrorKind::create, fmt::format("creating {}: {} cannot become longer (ulimit -f)",
+                                               path_of(name), path_of(kListName)));
+  }
   if (const auto found = look(name); problem == EEXIST && found)
     throw in_the_way(path_of(name), *found, is_known(name));
   throw cannot_create(path_of(name), problem);
 }
 
-void OwnFiles::adopt(const std::string& name) {
+void OwnFiles::adopt(const std::string& name) { list_new(name); }
+
+// 0, or the errno of the list. Without room on the disk, nobody recognises the file as ours later, which loses nothing. But half a line
+// would spoil the next one.
+int OwnFiles::list_new(const std::string& name) {
   const auto facts = look(name);
-  if (!facts) return;
+  if (!facts) return 0;
   add(record_of(name, *facts));
   const std::string line = format_record(list_.files.back());
-  // Without room on the disk, nobody recognises the file as ours later, which loses nothing. But half a line would spoil the next one.
   const ssize_t count = ::write(open_list_.get(), line.data(), line.size());
-  if (count <= 0 || count == std::ssize(line)) return;
+  if (count == std::ssize(line)) return 0;
+  if (count < 0) return errno;
+  const auto left = line.size() - static_cast<std::size_t>(count);
+  const int problem = ::write(open_list_.get(), line.data() + count, left) < 0 ? errno : EIO;
   const off_t end = ::lseek(open_list_.get(), 0, SEEK_CUR);
   [[maybe_unused]] const int result = ::ftruncate(open_list_.get(), end - count);
+  return problem;
 }
 
 void OwnFiles::replace(const std::string& name, std::string_view content) {

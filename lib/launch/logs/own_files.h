@@ -62,6 +62,7 @@ class OwnFiles {
 
  private:
   void add(FileRecord record);
+  int list_new(const std::string& name);
   void write_list();
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
   PlaceInFolder place_of(const std::string& name) const;

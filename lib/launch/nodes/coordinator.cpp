@@ -124,19 +124,26 @@ Coordinator::Actions Coordinator::start(TimePoint now) {
 
 // ---- Running.
 
-Coordinator::Actions Coordinator::handle(PeerId peer, const Signs& signs, TimePoint) {
+Coordinator::Actions Coordinator::handle(PeerId peer, const Signs& signs, TimePoint now) {
   Node* const node = find(peer);
   if (node == nullptr || phase_ != Phase::running || signs.attempt != attempt_) return {};
   node->signs = signs.of;
-  return {Tell{{peer}, Signs{attempt_, signs_beside(peer)}}};
+  return {Tell{{peer}, Signs{attempt_, signs_beside(peer, now)}}};
 }
 
-// While a node has not told, its ranks may well work.
-SignsOfLife Coordinator::signs_beside(PeerId peer) const {
+// While a node has not told, its ranks may well work. The end of a node's ranks is a sign of life, and the last line before it may have
+// matched every rule.
+SignsOfLife Coordinator::signs_beside(PeerId peer, TimePoint now) const {
   const SignsOfLife unknown = {.silent = Clock::duration(), .unmatched = {}, .excuses_steps = true};
   SignsOfLife all;
-  for (const Node& node : nodes_)
-    if (node.peer != peer && node.state == State::running) all = together(all, node.signs.value_or(unknown));
+  for (const Node& node : nodes_) {
+    if (node.peer == peer) continue;
+    if (node.state == State::running) all = together(all, node.signs.value_or(unknown));
+    if (node.state != State::ended) continue;
+    const Clock::duration since = now - node.ended;
+    const std::size_t rules = node.signs ? node.signs->unmatched.size() : 0;
+    all = together(all, {.silent = since, .unmatched = {rules, since}});
+  }
   return all;
 }
 

@@ -140,6 +140,7 @@ class Coordinator {
     JsonValue ranks;
     std::vector<std::string> roll_call;
     std::optional<SignsOfLife> signs;  // none: the node has sent none in this attempt
+    TimePoint ended;                   // when its ranks had ended
     bool finished = false;             // its ranks ended with 0 before they were asked to end
     std::optional<std::int64_t> step;  // the highest of its ranks; none: it is not known
     AttemptsSeen seen = {};
@@ -207,7 +208,7 @@ class Coordinator {
   std::optional<int> first_to_fail() const;
   std::optional<std::int64_t> highest_step() const;
   Actions end(std::optional<NodeFailure> failure, std::optional<int> node, bool gave_up = false);
-  SignsOfLife signs_beside(PeerId peer) const;
+  SignsOfLife signs_beside(PeerId peer, TimePoint now) const;
   Actions tell_everybody(const FromFirst& message) const;  // also the nodes that wait
   Actions tell_members(const FromFirst& message) const;
   Actions tell_others(PeerId peer, const FromFirst& message) const;  // members but one

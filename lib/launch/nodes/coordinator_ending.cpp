@@ -83,6 +83,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePo
     return end_taking_in();  // it took over
   if (node == nullptr || ended.attempt != attempt_ || phase_ == Phase::over) return {};
   node->state = State::ended;
+  node->ended = now;
   node->finished = ended.finished;
   node->step = ended.step;
   if (ended.failure && leaves(*node, *ended.failure)) node->departure = ended.failure;

@@ -381,7 +381,12 @@ void NodeSession::ask(int node, const std::string& request, const std::string& s
                std::move(done), patience);
 }
 
-JsonValue NodeSession::ranks() const { return server_ ? server_->coordinator().ranks() : JsonValue(); }
+JsonValue NodeSession::ranks() const {
+  if (!server_) return JsonValue();
+  JsonValue ranks = server_->coordinator().ranks();
+  return ranks.items.empty() ? JsonValue()
+                             : ranks;  // a node that did not manage to take over has its own only
+}
 
 std::vector<StandStill> NodeSession::stand_stills() const {
   return server_ ? server_->coordinator().stand_stills() : std::vector<StandStill>();

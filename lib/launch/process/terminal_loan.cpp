@@ -25,19 +25,21 @@ void TerminalLoan::lend(pid_t group) {
   group_ = group;
 }
 
+bool TerminalLoan::is_lent() const { return group_ >= 0 && ::tcgetpgrp(STDIN_FILENO) == group_; }
+
 void TerminalLoan::take_back() {
   if (group_ < 0) return;
-  const bool has_it = ::tcgetpgrp(STDIN_FILENO) == group_;
+  const bool has_it = is_lent();
   group_ = -1;
   if (!has_it) return;
   if (settings_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &*settings_);
   ::tcsetpgrp(STDIN_FILENO, group_of_front());
 }
 
-bool has_stopped_at_key(int leader_pidfd) {
+int take_stop(int leader_pidfd) {
   siginfo_t info{};
-  return ::waitid(P_PIDFD, static_cast<id_t>(leader_pidfd), &info, WSTOPPED | WNOHANG) == 0 &&
-         info.si_pid != 0 && info.si_status == SIGTSTP;
+  const bool waited = ::waitid(P_PIDFD, static_cast<id_t>(leader_pidfd), &info, WSTOPPED | WNOHANG) == 0;
+  return waited && info.si_pid != 0 ? info.si_status : 0;
 }
 
 }  // namespace fleetrun::launch

@@ -18,6 +18,7 @@ class TerminalLoan {
   // Our stdin is a terminal, and the shell has not put us into its background.
   static bool is_possible();
   void lend(pid_t group);  // does nothing unless it is possible
+  bool is_lent() const;    // the group has it now
   // With the settings that the terminal had: a debugger that was killed leaves its own. Does nothing when the shell or another
   // process has taken the terminal meanwhile.
   void take_back();
@@ -27,7 +28,8 @@ class TerminalLoan {
   std::optional<termios> settings_;
 };
 
-// The leader has stopped at a key (Ctrl-Z) since the last call.
-bool has_stopped_at_key(int leader_pidfd);
+// The signal at which the leader has stopped since the last call: SIGTSTP (Ctrl-Z), SIGTTIN and SIGTTOU (it used the terminal from the
+// background), SIGSTOP. 0: it has not stopped.
+int take_stop(int leader_pidfd);
 
 }  // namespace fleetrun::launch

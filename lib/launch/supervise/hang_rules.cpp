@@ -54,8 +54,8 @@ void HangRules::begin(const HangSample& sample, TimePoint now) {
 
 void HangRules::remember(RankMemory& memory, const RankSample& sample, TimePoint now) {
   const RankSample& before = memory.last;
-  const bool beats = sample.beat != before.beat;
-  if (beats || sample.log_bytes != before.log_bytes || works(before, sample, now - *last_look_))
+  const bool beats = sample.beat != before.beat, ends = before.running && !sample.running;
+  if (beats || ends || sample.log_bytes != before.log_bytes || works(before, sample, now - *last_look_))
     memory.active = now;
   if (!sample.stopped) memory.not_stopped = now;
   if (beats || sample.training != before.training || sample.on_disk != before.on_disk) memory.alive = now;
@@ -82,9 +82,8 @@ void HangRules::excuse_others(TimePoint now) {
 SignsOfLife HangRules::signs() const {
   SignsOfLife signs;
   if (!last_look_) return signs;
-  for (const RankMemory& rank : ranks_)
-    if (rank.last.running && (!signs.silent || *last_look_ - rank.active < *signs.silent))
-      signs.silent = *last_look_ - rank.active;
+  const auto latest = std::ranges::max_element(ranks_, {}, &RankMemory::active);
+  if (latest != ranks_.end()) signs.silent = *last_look_ - latest->active;
   for (const TimePoint matched : matched_) signs.unmatched.push_back(*last_look_ - matched);
   signs.excuses_steps = debugged_ || waits_for_disk(*last_look_);
   return signs;
@@ -95,8 +94,7 @@ std::optional<std::string> HangRules::judge_silence(const SignsOfLife& elsewhere
   bool all_silent = elsewhere.silent.value_or(*options_.silence) >= *options_.silence;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const RankMemory& rank = ranks_[i];
-    if (!rank.last.running) continue;
-    if (now - rank.not_stopped >= *options_.silence)
+    if (rank.last.running && now - rank.not_stopped >= *options_.silence)
       return fmt::format("rank {} is stopped for {:.3g} s", options_.first_rank + static_cast<int>(i),
                          in_seconds(now - rank.not_stopped));
     all_silent = all_silent && now - rank.active >= *options_.silence;

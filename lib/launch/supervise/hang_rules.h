@@ -1,8 +1,8 @@
 // Decides from samples of the ranks whether a run still makes progress. Uses no clock, processes or files.
 //
 // A run hangs when one of these holds:
-//   any program   for `silence`, no log has grown, and no rank has worked (used processor time, read or written files)
-//                 or sent a beat; or one rank has been stopped for that long
+//   any program   for `silence`, no log has grown, and no rank has worked (used processor time, read or written files),
+//                 sent a beat or ended; or one rank has been stopped for that long
 //   log rules     no line has matched within the rule's time
 //   job files     a rank that trains has made no step for max(30 s, 5 x the 99th percentile of the step times so far),
 //                 or has waited for a disk for 5 min. While one rank waits for a disk, the others are not late.

@@ -125,7 +125,11 @@ void ProcessGroup::lend_terminal() {
 void ProcessGroup::look_for_stop() {
   if (!interactive_) return;
   const UniqueFd& leader = leaders_[*interactive_].pidfd;
-  if (!leader || !has_stopped_at_key(leader.get())) return;
+  const int stop = leader ? take_stop(leader.get()) : 0;
+  const bool wants_terminal = stop == SIGTTIN || stop == SIGTTOU;
+  if (stop != SIGTSTP && !wants_terminal) return;
+  if (wants_terminal) lend_terminal();
+  if (wants_terminal && terminal_.is_lent()) return signal_group(static_cast<int>(*interactive_), SIGCONT);
   terminal_.take_back();
   ::kill(::getppid(), SIGTSTP);  // the front process, which tells us and then stops for the shell to see
 }

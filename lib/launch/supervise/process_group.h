@@ -57,7 +57,8 @@ class ProcessGroup {
 
   // Whether SIGUSR1 or SIGUSR2 would end the leader, because the leader has no handler for it. False for other signals.
   bool would_end(int rank, int signal) const;
-  // A child has stopped: when Ctrl-Z stopped the interactive rank, suspends the whole run, as if fleetrun had got it.
+  // A child has stopped. If Ctrl-Z stopped the interactive rank, or it uses the terminal while the run is in the background, suspends the
+  // whole run, as the shell would suspend a program of its own.
   void look_for_stop();
   // Pushes an event for each worker that has ended by now; false when there is none.
   bool look_for_deaths();

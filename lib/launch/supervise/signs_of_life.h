@@ -9,7 +9,8 @@
 namespace fleetrun::launch {
 
 struct SignsOfLife {
-  std::optional<Clock::duration> silent;   // time since any rank wrote, worked or beat; none: no rank runs
+  std::optional<Clock::duration>
+      silent;  // time since any rank wrote, worked, beat or ended; none: there are no ranks
   std::vector<Clock::duration> unmatched;  // per log rule: time since a line matched
   bool excuses_steps = false;  // a rank waits for a disk or is held by a debugger, so no step is late
 };

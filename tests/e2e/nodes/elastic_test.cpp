@@ -158,6 +158,19 @@ TEST_CASE("when fewer nodes than MIN are left and none comes, the run ends with 
   CHECK_MESSAGE(contains(end.err, "fleetrun: 1 node is left, and the run needs 2 (--nnodes)"), end.err);
 }
 
+TEST_CASE("when the first node of two is lost, the report of the other one says how its ranks ended") {
+  Cluster cluster(2);
+  start(cluster, {"--nnodes=1:2", "--elastic_timeout=1"});
+  REQUIRE(all_run(cluster, 0, 4));
+  cluster.kill(0);
+  CHECK(cluster.end_of(1).code == 75);
+  const auto report = cluster.report(1);
+  CHECK(report["cause"] == "node_lost");
+  REQUIRE(report["ranks"].size() == 2);
+  CHECK(report["ranks"][0]["rank"] == 2);
+  CHECK(report["ranks"][0]["signal"] == SIGTERM);
+}
+
 TEST_CASE("a node without a network is lost after 4 s; it ends its own ranks, and the others go on") {
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
   const Namespaces network(3);

@@ -14,6 +14,7 @@
 #include "base/error/error.h"
 #include "launch/logs/control_address.h"
 #include "launch/logs/log_names.h"
+#include "launch/logs/longest_file.h"
 #include "launch/logs/why_not.h"
 #include "support/temporary_folder.h"
 
@@ -227,6 +228,21 @@ TEST_CASE("train.json is known by the id of the run in it") {
   folder.write("log/train.json", R"({"run_id": "mine-1"})");
   CHECK(why_not(folder / "log", {.run_id = "mine-3"}) == "");
   CHECK(folder.has("log/train.json"));
+}
+
+TEST_CASE("a run under a small ulimit -f leaves nothing that holds up the next one") {
+  const TemporaryFolder folder;
+  for (int files = 0; files < 4; ++files) {
+    CAPTURE(files);
+    {
+      const LogFolder logs(folder / "log");
+      for (int rank = 0; rank < files; ++rank) logs.open_worker_log(rank);
+      const LongestFile limit(static_cast<rlim_t>(folder.read("log/.fleetrun").size() + 10));
+      CHECK_THROWS_AS(logs.write("report.json", "{}"), Error);
+      CHECK_THROWS_AS(logs.write_endpoints({{"127.0.0.1", 10097}}), Error);
+    }
+    CHECK(why_not(folder / "log", {.keeps_previous = true}) == "");
+  }
 }
 
 TEST_CASE("a file of ours that the user wrote to since is the user's") {

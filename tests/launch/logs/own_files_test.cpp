@@ -1,37 +1,16 @@
 #include "launch/logs/own_files.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <filesystem>
 
 #include <doctest/doctest.h>
 
+#include "launch/logs/longest_file.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::own_files_test {
 namespace {
-
-// No file may become longer meanwhile.
-class LongestFile {
- public:
-  explicit LongestFile(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit = {.rlim_cur = bytes, .rlim_max = before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~LongestFile() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-  LongestFile(const LongestFile&) = delete;
-  LongestFile& operator=(const LongestFile&) = delete;
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
 
 TEST_CASE("a line of the list for which the disk has no room spoils no later line") {
   const TemporaryFolder folder;
@@ -41,8 +20,10 @@ TEST_CASE("a line of the list for which the disk has no room spoils no later lin
   const std::string before = folder.read(".fleetrun");
   {
     const LongestFile limit(before.size() + 10);
-    files.create("workerlog.0");
+    CHECK_THROWS_WITH_AS(files.create("workerlog.0"), doctest::Contains("cannot become longer (ulimit -f)"),
+                         Error);
   }
+  CHECK_FALSE(folder.has("workerlog.0"));
   CHECK(folder.read(".fleetrun") == before);
   files.create("workerlog.1");
   const auto list = parse_file_list(folder.read(".fleetrun"));

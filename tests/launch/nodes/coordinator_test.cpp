@@ -263,8 +263,10 @@ TEST_CASE("a node that tells what its ranks do hears what those of the others do
   CHECK(scene.last<Signs>(1)->of.silent == Clock::duration(7s));
   CHECK(scene.last<Signs>(1)->of.unmatched == std::vector<Clock::duration>{8s});
   scene.say(2, Ended{});
-  scene.say(1, Signs{0, {.silent = 11s}});
-  CHECK_FALSE(scene.last<Signs>(1)->of.silent);  // no rank runs there any more
+  scene.now += 2s;
+  scene.say(1, Signs{0, {.silent = 12s}});
+  CHECK(scene.last<Signs>(1)->of.silent == Clock::duration(2s));  // their end was a sign of life
+  CHECK(scene.last<Signs>(1)->of.unmatched == std::vector<Clock::duration>{2s});
 }
 
 TEST_CASE("signs of an attempt that is over are not heard") {

@@ -80,7 +80,7 @@ TEST_CASE("the signs of life that a node tells are those of its liveliest rank")
   CHECK(signs.unmatched == std::vector<Clock::duration>{12s});
   CHECK_FALSE(signs.excuses_steps);
   scene.pass(1s, [](HangSample& sample) { sample.ranks[0].running = sample.ranks[1].running = false; });
-  CHECK_FALSE(scene.rules.signs().silent);
+  CHECK(scene.rules.signs().silent == Clock::duration(0s));  // their end
   scene.pass(1s, [](HangSample& sample) { sample.ranks[0] = {.running = true, .debugged = true}; });
   CHECK(scene.rules.signs().excuses_steps);
 }
@@ -146,6 +146,14 @@ TEST_CASE("ranks that have ended are not waited for") {
   Scene scene({.silence = 10s});
   scene.sample.ranks[0].running = scene.sample.ranks[1].running = false;
   CHECK(scene.pass(100s).empty());
+}
+
+TEST_CASE("silence is counted from the end of a rank that worked until then") {
+  Scene scene({.silence = 10s});
+  CHECK(scene.pass(60s, [](HangSample& sample) { sample.ranks[0].log_bytes += 1; }).empty());
+  scene.sample.ranks[0].running = false;
+  CHECK(scene.pass(10s).empty());
+  CHECK(scene.pass(1s) == "no rank writes anything or works for 10 s");
 }
 
 TEST_CASE("when we were stopped ourselves all clocks start anew") {
