@@ -158,5 +158,22 @@ TEST_CASE("plan leaves out layouts that a training of the job cannot have") {
   CHECK_FALSE(contains(localsgd, ", sharding "));
 }
 
+TEST_CASE("plan divides train.global_batch among the ranks, and leaves out pipelines with it") {
+  const TunedLaunch launch;
+  const auto plan = [&](Words words) {
+    words.insert(words.begin(), {"plan", "--hosts=1", "--gpus=2"});
+    const ChildResult result = launch.run(words);
+    CHECK_MESSAGE(result.code == 0, result.err);
+    return result.out;
+  };
+  const std::string table =
+      plan({"global_batch.json"});  // a step of 8 samples, as data.batch_size=4 on 2 ranks
+  CHECK(contains(table, "\ndata parallel 2 "));
+  CHECK_FALSE(contains(table, ", pipeline "));
+  CHECK(plan({"job.json", "train.global_batch=8"}) == table);
+  const std::string no_pipelines = R"(model.freeze=["f1"])";
+  CHECK(plan({"global_batch.json", no_pipelines}) == plan({"job.json", "data.batch_size=4", no_pipelines}));
+}
+
 }  // namespace
 }  // namespace fleetrun::tune_command_test
