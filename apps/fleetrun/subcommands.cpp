@@ -362,7 +362,8 @@ const std::vector<Subcommand>& subcommands() {
        .summary = "Predict memory per rank and time per step for each layout of ranks",
        .details =
            "Starts nothing. A layout has a degree of data parallelism, a sharding stage and a number of pipeline stages. The table has the "
-           "fastest layout that fits into the memory first, and says why the others lose. Each rank contributes data.batch_size samples to a step. "
+           "fastest layout that fits into the memory first, and says why the others lose. Each rank contributes data.batch_size samples to a step, "
+           "or its share of train.global_batch. "
            "The defaults are those of hosts with 8 V100 GPUs; the speeds are what programs reach, not what data sheets say.",
        .flags = plan_flags,
        .completes = Completes::files,

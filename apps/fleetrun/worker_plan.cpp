@@ -1,5 +1,7 @@
 #include "worker_plan.h"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "base/error/error.h"
@@ -7,6 +9,7 @@
 #include "base/system/standard_output.h"
 #include "job/parse_job.h"
 #include "job/spec/settle_strategy.h"
+#include "job/spec/step_share.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/plan/layouts.h"
 #include "runtime/training/setup/model_facts.h"
@@ -16,8 +19,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// The job, changed so that its ranks have the layout. `batch`: samples of each rank. A pipeline of p ranks trains p times as many in a step.
-job::JobSpec job_with(const runtime::RankLayout& layout, int batch, const Words& words,
+// The job, changed so that its ranks have the layout. `batch`: data.batch_size of a rank. A pipeline of p ranks trains p times as many
+// samples in a step. A job with train.global_batch has no such batch and keeps its key, which pipelines refuse.
+job::JobSpec job_with(const runtime::RankLayout& layout, std::optional<int> batch, const Words& words,
                       const PlanRequest& request) {
   Words changes(words.begin() + 1, words.end());
   const auto change = [&](const char* key, const auto& value) {
@@ -32,7 +36,7 @@ job::JobSpec job_with(const runtime::RankLayout& layout, int batch, const Words&
   change("strategy.pipeline", layout.pipeline > 1);
   change("strategy.hybrid_configs.pp_degree", layout.pipeline);
   if (layout.pipeline > 1) {
-    change("data.batch_size", batch * layout.pipeline);
+    if (batch) change("data.batch_size", *batch * layout.pipeline);
     change("strategy.pipeline_configs.micro_batch_size", "null");
     change("strategy.pipeline_configs.accumulate_steps", "null");
   }
@@ -48,8 +52,8 @@ runtime::Program program_of(const job::JobSpec& job, const runtime::ModelFacts& 
 }
 
 // Asks the rules for jobs and the passes that build a program: they refuse what a training cannot have.
-bool is_possible(const runtime::RankLayout& layout, int batch, const Words& words, const PlanRequest& request,
-                 const runtime::ModelFacts& facts) {
+bool is_possible(const runtime::RankLayout& layout, std::optional<int> batch, const Words& words,
+                 const PlanRequest& request, const runtime::ModelFacts& facts) {
   try {
     program_of(job_with(layout, batch, words, request), facts, request.hosts * request.gpus);
     return true;
@@ -67,13 +71,16 @@ void run_plan(const std::vector<std::string>& arguments) {
   const Words words(arguments.begin() + 1, arguments.end());
   const int ranks = request.hosts * request.gpus;
   // The layouts are compared with data parallelism.
-  const job::JobSpec job = job_with({.data_parallel = ranks}, 0, words, request);
+  const job::JobSpec job = job_with({.data_parallel = ranks}, std::nullopt, words, request);
   const runtime::ModelFacts facts = runtime::resolve_model_facts(job);
   const runtime::StepCosts costs = runtime::step_costs(program_of(job, facts, ranks), runtime::all_ops());
+  const job::StepShares shares = job::plan_shares(job, ranks);
+  const std::optional<int> batch =
+      job.train.global_batch ? std::nullopt : std::optional<int>(job.data.batch_size);
   const auto can_be = [&](const runtime::RankLayout& layout) {
-    return is_possible(layout, job.data.batch_size, words, request, facts);
+    return is_possible(layout, batch, words, request, facts);
   };
-  print_answer(describe(plan_layouts(costs, job.data.batch_size, request, can_be), request));
+  print_answer(describe(plan_layouts(costs, shares, request, can_be), request));
 }
 
 }  // namespace fleetrun

@@ -12,8 +12,17 @@ const char* const kJob = R"({
 "train": {"max_steps": 4}
 })";
 
+const char* const kGlobalBatchJob = R"({
+"model": {"name": "mlp", "hidden": [32]},
+"data": {"train": {"format": "synthetic", "samples": 64, "shape": [1, 8, 8], "classes": 4}},
+"train": {"max_steps": 4, "global_batch": 8}
+})";
+
 struct TunedLaunch : Launch {
-  TunedLaunch() { folder.write("job.json", kJob); }
+  TunedLaunch() {
+    folder.write("job.json", kJob);
+    folder.write("global_batch.json", kGlobalBatchJob);
+  }
 
   ChildResult run(Words words) const {
     ChildOptions all = options();
@@ -58,8 +67,17 @@ TEST_CASE("tune prints a table, what it found about the advice, and leaves no lo
                  "  2 communicators and num_threads 3 over several hosts: not tried: there is one rank"));
   CHECK(contains(
       result.out,
-      "  bigger batches: not tried: --memory, which says how much memory a rank may use, is missing, or the job sets data.batch_size\n"));
+      "  bigger batches: not tried: --memory, which says how much memory a rank may use, is missing, or the job sets data.batch_size or train.global_batch\n"));
   CHECK_FALSE(std::filesystem::exists(launch.folder / "log"));
+}
+
+TEST_CASE("tune --memory keeps the train.global_batch of the job") {
+  const TunedLaunch launch;
+  const ChildResult result =
+      launch.run({"tune", "--budget=2s", "--memory=1G", "--nproc_per_node=2", "global_batch.json"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK_FALSE(contains(result.out, "batch size "));
+  CHECK(contains(result.out, "or the job sets data.batch_size or train.global_batch\n"));
 }
 
 TEST_CASE("tune refuses what it cannot do, before a rank starts") {
@@ -138,6 +156,23 @@ TEST_CASE("plan leaves out layouts that a training of the job cannot have") {
   const std::string localsgd = plan({"strategy.localsgd=true"});
   CHECK_FALSE(contains(localsgd, ", pipeline "));
   CHECK_FALSE(contains(localsgd, ", sharding "));
+}
+
+TEST_CASE("plan divides train.global_batch among the ranks, and leaves out pipelines with it") {
+  const TunedLaunch launch;
+  const auto plan = [&](Words words) {
+    words.insert(words.begin(), {"plan", "--hosts=1", "--gpus=2"});
+    const ChildResult result = launch.run(words);
+    CHECK_MESSAGE(result.code == 0, result.err);
+    return result.out;
+  };
+  const std::string table =
+      plan({"global_batch.json"});  // a step of 8 samples, as data.batch_size=4 on 2 ranks
+  CHECK(contains(table, "\ndata parallel 2 "));
+  CHECK_FALSE(contains(table, ", pipeline "));
+  CHECK(plan({"job.json", "train.global_batch=8"}) == table);
+  const std::string no_pipelines = R"(model.freeze=["f1"])";
+  CHECK(plan({"global_batch.json", no_pipelines}) == plan({"job.json", "data.batch_size=4", no_pipelines}));
 }
 
 }  // namespace

@@ -168,15 +168,14 @@ StepTime time_of(const RankLayout& layout, const StepCosts& costs, const PlanReq
   return time;
 }
 
-std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, int batch, const PlanRequest& machine,
-                                        const IsPossible& is_possible) {
+std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, const job::StepShares& shares,
+                                        const PlanRequest& machine, const IsPossible& is_possible) {
   std::vector<PlannedLayout> planned;
-  const int ranks = machine.hosts * machine.gpus;
-  for (const RankLayout& layout : layouts_of(ranks, batch)) {
+  for (const RankLayout& layout : layouts_of(shares.ranks, shares.largest())) {
     if (!is_possible(layout)) continue;
     PlannedLayout one = {layout, memory_of(layout, costs, machine), time_of(layout, costs, machine)};
     one.fits = one.memory.all() <= machine.memory_bytes;
-    one.samples_per_second = static_cast<double>(ranks) * batch / one.time.all();
+    one.samples_per_second = static_cast<double>(shares.samples) / one.time.all();
     planned.push_back(std::move(one));
   }
   std::stable_sort(planned.begin(), planned.end(), [](const PlannedLayout& a, const PlannedLayout& b) {

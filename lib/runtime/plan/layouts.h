@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/run/plan_request.h"
+#include "job/spec/step_share.h"
 #include "runtime/plan/step_costs.h"
 
 namespace fleetrun::runtime {
@@ -53,10 +54,11 @@ StepTime time_of(const RankLayout& layout, const StepCosts& costs, const PlanReq
 
 using IsPossible = std::function<bool(const RankLayout&)>;
 
-// Every possible layout of these ranks, the best first: those that fit into the memory come before those that do not. Each rank
-// contributes `batch` samples to a step, whatever the layout. `is_possible` says whether a training of the job can have a layout.
-std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, int batch, const PlanRequest& machine,
-                                        const IsPossible& is_possible);
+// Every possible layout of these ranks, the best first: those that fit into the memory come before those that do not. A step
+// trains the samples of all `shares`, one share for each rank, whatever the layout. `costs` are those of the largest share. `is_possible`
+// says whether a training of the job can have a layout.
+std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, const job::StepShares& shares,
+                                        const PlanRequest& machine, const IsPossible& is_possible);
 
 // Layouts by rank, with their memory by kind, the time of a step, and why they lose.
 std::string describe(const std::vector<PlannedLayout>& layouts, const PlanRequest& machine);

@@ -25,7 +25,7 @@ constexpr AdvisedRow kRows[] = {
      "there is one rank, or the job sets fuse_grad_size_in_MB"},
     {Advice::drop_less_often, "num_iteration_per_drop_scope 30", "the job sets it"},
     {Advice::bigger_batch, "bigger batches",
-     "--memory, which says how much memory a rank may use, is missing, or the job sets data.batch_size"},
+     "--memory, which says how much memory a rank may use, is missing, or the job sets data.batch_size or train.global_batch"},
 };
 
 std::string judge(const Effect& effect) {

@@ -111,10 +111,16 @@ void add_other_numbers(const SpaceFacts& facts, Space& space) {
   if (facts.ranks > 1) space.add("fp16_allreduce", {top("fp16_allreduce=true")});
 }
 
+// Either key says how large a batch is, and takes the place of the other.
+bool sets_batch(const SpaceFacts& facts) {
+  return facts.fixed.contains("data.batch_size") || facts.fixed.contains("train.global_batch");
+}
+
 // A larger batch costs memory, and recompute saves memory.
 void add_batches(const SpaceFacts& facts, Space& space) {
   if (!facts.memory) return;
-  for (const int factor : {2, 4}) {
+  const std::vector<int> factors = sets_batch(facts) ? std::vector<int>{} : std::vector<int>{2, 4};
+  for (const int factor : factors) {
     const std::string batch = fmt::format("data.batch_size={}", factor * facts.batch);
     space.add(fmt::format("batch size {}", factor * facts.batch), {batch}, Advice::bigger_batch);
     space.add(fmt::format("batch size {} with recompute", factor * facts.batch),

@@ -33,7 +33,7 @@ struct SpaceFacts {
   int ranks_per_node = 1;
   int nodes = 1;
   std::size_t gradient_bytes = 0;
-  int batch = 32;                    // samples of a rank
+  int batch = 32;                    // samples of a rank in a step
   bool amp = false;                  // the user allows what changes the results
   bool narrow = true;                // every rank's device computes in bf16 or f16
   bool memory = false;               // the user gave a limit: the batch size may change

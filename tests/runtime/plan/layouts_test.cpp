@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace fleetrun::runtime::layouts_test {
 namespace {
@@ -31,6 +32,8 @@ const PlanRequest kMachine = {.hosts = 2,
                               .link_gb_s = 100,
                               .network_gb_s = 10,
                               .latency_us = 0};
+
+constexpr job::StepShares kShares = {.samples = 256, .ranks = 8};
 
 bool any_layout(const RankLayout&) { return true; }
 
@@ -93,7 +96,7 @@ TEST_CASE("gradients are summed inside the hosts, then between them, behind the 
 TEST_CASE("with enough memory plain data parallelism wins over a fast network") {
   PlanRequest fast = kMachine;
   fast.network_gb_s = 1000;
-  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, fast, any_layout);
+  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), kShares, fast, any_layout);
   CHECK(planned.front().layout == RankLayout{.data_parallel = 8});
   CHECK(planned.front().why.empty());
   CHECK(planned.front().fits);
@@ -103,7 +106,7 @@ TEST_CASE("with enough memory plain data parallelism wins over a fast network") 
 TEST_CASE("what does not fit comes last and says what it needs") {
   PlanRequest small = kMachine;
   small.memory_bytes = 6 * kGiB;
-  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, small, any_layout);
+  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), kShares, small, any_layout);
   CHECK(planned.front().fits);
   const auto plain = std::find_if(planned.begin(), planned.end(), [](const PlannedLayout& one) {
     return one.layout == RankLayout{.data_parallel = 8};
@@ -116,7 +119,7 @@ TEST_CASE("what does not fit comes last and says what it needs") {
 
 TEST_CASE(
     "layouts are pipelines of all divisors of the ranks, which GPUs refuse, and data parallelism with and without sharding") {
-  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, kMachine, any_layout);
+  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), kShares, kMachine, any_layout);
   CHECK(planned.size() == 4 + 3);  // stages 0 to 3 of sharding, and pipelines of 2, 4 and 8
   const std::string text = describe(planned, kMachine);
   CHECK(text.starts_with("2 hosts of 4 ranks; per rank"));
@@ -125,9 +128,18 @@ TEST_CASE(
       text.ends_with("\n\npipelines run on CPUs only so far: on GPUs fleetrun refuses strategy.pipeline\n"));
 }
 
+TEST_CASE("samples per second are those of the step, also where the ranks do not divide them") {
+  for (const std::int64_t samples : {8, 13, 256}) {
+    CAPTURE(samples);
+    for (const PlannedLayout& one :
+         plan_layouts(eight_layers(), {.samples = samples, .ranks = 8}, kMachine, any_layout))
+      CHECK(one.samples_per_second * one.time.all() == doctest::Approx(static_cast<double>(samples)));
+  }
+}
+
 TEST_CASE("layouts that a training of the job cannot have are left out") {
   const std::vector<PlannedLayout> planned =
-      plan_layouts(eight_layers(), 32, kMachine,
+      plan_layouts(eight_layers(), kShares, kMachine,
                    [](const RankLayout& layout) { return layout.pipeline <= 2 && layout.sharding == 0; });
   REQUIRE(planned.size() == 2);
   for (const PlannedLayout& one : planned) {

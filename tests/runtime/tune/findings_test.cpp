@@ -29,7 +29,7 @@ TEST_CASE("each piece of advice has a line, also one that was not tried") {
       "num_threads of 2 to 4 times the devices: no clear difference, 1.010 (0.990 to 1.040) of the time (num_threads 4)"));
   CHECK(has(
       lines,
-      "bigger batches: not tried: --memory, which says how much memory a rank may use, is missing, or the job sets data.batch_size"));
+      "bigger batches: not tried: --memory, which says how much memory a rank may use, is missing, or the job sets data.batch_size or train.global_batch"));
   CHECK(has(lines, "fetching the loss takes 4 % of a step: try a larger train.fetch_every"));
   CHECK(has(
       lines,

@@ -85,6 +85,19 @@ TEST_CASE("keys that the job sets stay as they are") {
   REQUIRE(find(space, "all fusions") != nullptr);  // of the others
 }
 
+TEST_CASE("a job that sets its batch, or that of all ranks, keeps it, and may still recompute") {
+  for (const char* key : {"data.batch_size", "train.global_batch"}) {
+    CAPTURE(key);
+    SpaceFacts facts = kTwoRanks;
+    facts.memory = true;
+    facts.fixed = {key};
+    const std::vector<Candidate> space = search_space(facts);
+    CHECK_FALSE(has_key(space, "data.batch_size"));
+    CHECK_FALSE(has_key(space, "train.global_batch"));
+    CHECK(find(space, "recompute") != nullptr);
+  }
+}
+
 TEST_CASE("two changes are one when they do not contradict each other") {
   const Candidate a = {"a", {"strategy.amp=true", "strategy.nccl_comm_num=2"}};
   const Candidate b = {"b", {"strategy.nccl_comm_num=2", "strategy.recompute=true"}};

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "base/error/error.h"
+#include "runtime/tune/statistics.h"
 #include "support/slowdown.h"
 #include "support/temporary_folder.h"
 
@@ -118,6 +119,19 @@ TEST_CASE("each candidate has a ratio for each turn, and none if it changes noth
   CHECK(found.ratios[3].size() == 3);
   CHECK(found.seconds > 0);
   CHECK(timer.measure_loaders({}, {4, 8}, 2).ratios[1].size() == 2);
+}
+
+TEST_CASE("times are per sample of the step, also with train.global_batch") {
+  Alone alone;
+  alone.job_with = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"data.train.samples=2048", "model.hidden=[128]", "train.global_batch=64"});
+    return job::parse_job_text(kJob, "job.json", words);
+  };
+  StepTimer timer(alone.rank(), 0);
+  timer.look_at_default();
+  const Measured found = timer.measure({}, {{"16 times as many samples", {"train.global_batch=1024"}}}, 3);
+  REQUIRE(found.ratios[0].size() == 3);
+  CHECK(median(found.ratios[0]) < 3);  // a step takes about 16 times as long
 }
 
 TEST_CASE("what needs more memory than the user allows is not measured") {

@@ -12,6 +12,7 @@
 #include "base/run/timeline.h"
 #include "base/system/environment.h"
 #include "job/spec/settle_strategy.h"
+#include "job/spec/step_share.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/plan/step_costs.h"
 #include "runtime/training/ranks/choose_groups.h"
@@ -252,7 +253,7 @@ void StepTimer::measure_some(const std::vector<Candidate>& candidates, std::size
   }
   if (made.empty()) return;
   const auto per_sample = [&](std::int64_t ns, const TimedTraining& side) {
-    return static_cast<double>(ns) / side.job().data.batch_size;
+    return static_cast<double>(ns) / static_cast<double>(samples_of_step(side.job()));
   };
   for (int turn = 0; turn < turns; ++turn) {
     const std::vector<std::int64_t> times = time_turn(sides, turn);
@@ -338,19 +339,23 @@ StepTimer::Side StepTimer::make_other(const Candidate& candidate) {
   const bool too_large =
       memory_limit_ > 0 && largest(static_cast<std::int64_t>(side->memory_bytes())) > memory_limit_;
   const bool same =
-      side->job().data.batch_size == base_->job().data.batch_size && side->does_the_same(*base_);
+      samples_of_step(side->job()) == samples_of_step(base_->job()) && side->does_the_same(*base_);
   if (too_large || largest(same ? 0 : 1) == 0) return nullptr;
   time_steps(*side, kWarmSteps);
   return side;
 }
 
 Loader& StepTimer::loader_of(const job::JobSpec& job) {
-  std::unique_ptr<Loaders>& loaders = loaders_[{job.data.batch_size, job.data.loader_threads}];
+  std::unique_ptr<Loaders>& loaders = loaders_[{samples_of_step(job), job.data.loader_threads}];
   if (!loaders) {
     loaders = std::make_unique<Loaders>(*data_, job, rank_.world.env, nullptr);
     loaders->train.start_epoch(0);
   }
   return loaders->train;
+}
+
+std::int64_t StepTimer::samples_of_step(const job::JobSpec& job) const {
+  return job::plan_shares(job, rank_.world.env.world_size).samples;
 }
 
 std::size_t StepTimer::most_beside_base() const {

@@ -90,6 +90,7 @@ class StepTimer {
   std::int64_t time_step(TimedTraining& side, Loader& loader);
   std::int64_t time_loaded_steps(int loader_threads);
   Loader& loader_of(const job::JobSpec& job);
+  std::int64_t samples_of_step(const job::JobSpec& job) const;  // of all ranks
   std::size_t most_beside_base() const;
   std::int64_t largest(std::int64_t value) const;  // of all ranks
 
@@ -97,8 +98,8 @@ class StepTimer {
   std::int64_t memory_limit_;
   job::StrategySpec groups_;
   std::unique_ptr<DataSets> data_;
-  std::map<std::pair<int, int>, std::unique_ptr<Loaders>>
-      loaders_;  // by batch size and number of loader threads
+  std::map<std::pair<std::int64_t, int>, std::unique_ptr<Loaders>>
+      loaders_;  // by samples of a step and number of loader threads
   Side base_;
   Pace pace_;
   Counts counts_;

@@ -15,6 +15,7 @@
 #include "base/run/timeline.h"
 #include "base/system/environment.h"
 #include "base/text/plural.h"
+#include "job/spec/step_share.h"
 #include "runtime/exec/algorithm_cache.h"
 #include "runtime/exec/search_algorithms.h"
 #include "runtime/observe/gather_texts.h"
@@ -175,7 +176,7 @@ class Tuning {
             .ranks_per_node = env.local_size,
             .nodes = env.nodes,
             .gradient_bytes = facts_.gradient_bytes,
-            .batch = job_.spec.data.batch_size,
+            .batch = job::plan_shares(job_.spec, env.world_size).largest(),
             .amp = request_.amp,
             .narrow = all_compute_in_narrow_types(),
             .memory = request_.memory.has_value(),
