@@ -163,7 +163,8 @@ Score first_score(job::JobSpec job, int ranks) {
   return score;
 }
 
-TEST_CASE("with class weights, rank 0 reports the weighted loss of its own batch, whatever the other rank has") {
+TEST_CASE(
+    "with class weights, rank 0 reports the weighted loss of its own batch, whatever the other rank has") {
   job::JobSpec job = job_of(job::ModelName::mlp, job::OptimizerName::momentum);
   job.data.class_weights = job::ClassWeights{.balanced = true};
   const Score alone = first_score(job, 1), beside_another = first_score(job, 2);
