@@ -138,7 +138,7 @@ TEST_CASE("the own loss of a rank is that of its samples alone, whatever the oth
   }
 }
 
-TEST_CASE("a rank without samples in a step has the own loss 0") {
+TEST_CASE("a rank without samples in a step has a factor that is a number") {
   testing::run_world(2, [&](comm::Communicator& communicator) {
     SampleWeights weights(2);
     weights.set_classes({2, 6});
