@@ -309,5 +309,20 @@ TEST_CASE("early stopping ends all ranks after the same step with code 0; going 
   CHECK(contains(again.out, sentence));
 }
 
+TEST_CASE("after early stopping the report has the loss of the last step, however seldom it is read") {
+  const auto report_with = [](const std::string& fetch_every) {
+    const Training launch;
+    const ChildResult result =
+        train(launch, {"train.early_stopping.min_delta=100", "train.early_stopping.patience=2",
+                       "train.epochs=20", "train.fetch_every=" + fetch_every});
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    return report_of(launch);
+  };
+  const nlohmann::json often = report_with("1"), seldom = report_with("1000");
+  CHECK(often["steps"] == 12);
+  CHECK(seldom["steps"] == 12);
+  CHECK(seldom["loss"] == often["loss"]);
+}
+
 }  // namespace
 }  // namespace fleetrun::best_epoch_test

@@ -4,6 +4,9 @@
 #include <csignal>
 #include <vector>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "e2e/saved_training.h"
 
 namespace fleetrun::signalled_training_test {
@@ -29,6 +32,19 @@ TEST_CASE("SIGTERM is answered with a last checkpoint, SIGUSR1 with one now") {
   CHECK(contains(launch.folder.read("log/workerlog.0"), "stopped; the checkpoint is complete"));
   const std::string step = saved(launch).back().substr(std::string("000002-step-").size());
   kill_when(launch, "(step " + step + ")", SIGKILL, long_job);
+}
+
+TEST_CASE("after SIGTERM the report has the loss of the last step, however seldom it is read") {
+  const Training launch("lenet"), whole("lenet");
+  kill_when(launch, "[Epoch 1, batch 0]", SIGTERM,
+            {"optimizer.learning_rate=0.01", "train.epochs=1000000", "checkpoint.every_epochs=0",
+             "train.fetch_every=1000000", "train.log_every=1000000"});
+  const nlohmann::json stopped = nlohmann::json::parse(launch.folder.read("log/train.json"));
+  const std::int64_t steps = stopped["steps"];
+  const ChildResult result = saved_training::train(
+      whole, {"optimizer.learning_rate=0.01", "train.epochs=null", fmt::format("train.max_steps={}", steps)});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(stopped["loss"] == nlohmann::json::parse(whole.folder.read("log/train.json"))["loss"]);
 }
 
 // oneDNN's products of matrices for AVX2 keep numbers where the frame of a handler would lie.

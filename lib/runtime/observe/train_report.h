@@ -30,7 +30,7 @@ struct TrainReport {
   int train_samples = 0;             // in data.train
   int test_samples = 0;              // in data.test; 0: there is none
   std::int64_t skipped_samples = 0;  // different ones that could not be used, of all ranks
-  std::optional<double> loss;        // the last fetched one, of rank 0; none when nothing was left to train
+  std::optional<double> loss;        // of rank 0's last step; none without a step, or if a stopped one is NaN
   std::optional<double> test_loss;   // of the last evaluation
   std::optional<double> test_accuracy;  // top 1
   std::optional<int> test_epochs;       // before the last evaluation, if the training went on after it

@@ -83,7 +83,7 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
   if (const std::string resume = run.checkpoints.resume_value();
       progress.stopped && resume != run.job.checkpoint.resume)
     report.resume = resume;
-  if (steps > 0) report.loss = run.scores.train.loss;
+  if (steps > 0 && std::isfinite(run.scores.train.loss)) report.loss = run.scores.train.loss;
   if (run.scores.test) report_test(*run.scores.test, report);
   if (run.job.checkpoint.keep_best && progress.state.best)
     report.best = {*progress.state.best, best_path(run.job.output)};

@@ -49,6 +49,7 @@ struct TestScore {
 // The scores fetched last, and what to do at the end of the present group of steps (train.cpp).
 struct Scores {
   Score train;                    // of this rank's batch
+  std::int64_t train_steps = -1;  // steps done with that batch's; -1: nothing is fetched yet
   std::optional<TestScore> test;  // of the last evaluation
   std::optional<float> scale;     // of the loss, where strategy.amp moves it
   std::string test_set;           // digest of data.test on rank 0, if scores are judged

@@ -106,6 +106,7 @@ void train(Run& run) {
   while (!progress.finished() && !progress.stopped) {
     train_epoch(run);
     if (!progress.stopped && evaluation_is_due(run)) evaluate_and_judge(run, progress.state.epoch);
+    if (progress.finished() || progress.stopped) fetch_last_step(run);
     if (!progress.stopped) end_epoch(run);
   }
   write_for_people(run, [&] { run.observers.trace.finish(progress.state.steps); });

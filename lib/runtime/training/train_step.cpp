@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -47,13 +48,18 @@ void print_loss_scale(Run& run) {
   run.scores.scale = scale;
 }
 
+// With strategy.pipeline, the last stage of the first replica has the loss.
+std::string describe_loss(const Run& run) {
+  const int stages = run.trainer.stages();
+  return fmt::format("the loss of rank {}", stages > 1 ? stages - 1 : run.world.env.rank);
+}
+
 void fetch(Run& run) {
   run.scores.train = run.trainer.score();
+  run.scores.train_steps = run.progress.state.steps + 1;
   run.page.loss = run.scores.train.loss;
-  const int stages = run.trainer.stages();
-  const int scored = stages > 1 ? stages - 1 : run.world.env.rank;
   if (!std::isfinite(run.scores.train.loss))
-    stop_without_numbers(run, fmt::format("the loss of rank {}", scored), run.scores.train.loss, 1);
+    stop_without_numbers(run, describe_loss(run), run.scores.train.loss, 1);
   print_loss_scale(run);
 }
 
@@ -130,6 +136,19 @@ void train_step(Run& run, const Batch& batch, bool group_ends) {
   print_skipped(run, run.loaders.train);
   advance(run, speed);
   compare_weights(run);
+}
+
+void fetch_last_step(Run& run) {
+  const Progress& progress = run.progress;
+  Scores& scores = run.scores;
+  if (progress.state.steps == progress.first_step || scores.train_steps == progress.state.steps) return;
+  if (progress.stopped && run.trainer.stages() > 1) return;
+  const Score score = book(run, TimeUse::compute, [&] { return run.trainer.score(); });
+  if (!progress.stopped && !std::isfinite(score.loss))
+    stop_without_numbers(run, describe_loss(run), score.loss);
+  scores.train = score;
+  scores.train_steps = progress.state.steps;
+  run.page.loss = score.loss;
 }
 
 }  // namespace fleetrun::runtime

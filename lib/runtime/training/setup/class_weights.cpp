@@ -100,10 +100,13 @@ const float* SampleWeights::of_batch(const std::int32_t* labels, comm::Communica
     sum += static_cast<double>(weights_[i]);
   }
   sums[0] = static_cast<float>(sum);
+  const std::array<float, 2> own = sums;
   if (ranks != nullptr && ranks->size() > 1)
     ranks->all_reduce({sums.data(), sums.size(), DType::f32}, comm::ReduceOp::sum);
   const float factor = sums[0] > 0 ? sums[1] / sums[0] : 0;
   for (float& weight : weights_) weight *= factor;
+  // In f64, where the quotient of two sums cannot become infinite. A batch without weights has the loss 0.
+  to_own_loss_ = own[0] > 0 ? double{sums[0]} / double{own[0]} * double{own[1]} / double{sums[1]} : 1;
   return weights_.data();
 }
 

@@ -30,9 +30,14 @@ class SampleWeights {
   // all `ranks`, which call it together; null: this rank's batch alone. Valid until the next call.
   const float* of_batch(const std::int32_t* labels, comm::Communicator* ranks);
 
+  // Times the mean over this rank's last batch of weight * loss, with the weights of of_batch(), it is the loss of this batch alone:
+  // sum(weight of class * loss) / sum(weight of class). 1 where the step is this rank's batch.
+  double to_own_loss() const { return to_own_loss_; }
+
  private:
   std::vector<float> of_classes_;
   std::vector<float> weights_;
+  double to_own_loss_ = 1;
 };
 
 }  // namespace fleetrun::runtime

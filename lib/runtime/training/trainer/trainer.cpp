@@ -239,6 +239,7 @@ BatchView Trainer::micro_batch(const BatchView& batch, int number) const {
 
 Score Trainer::score() const {
   std::array<float, 4> sums{};  // of the losses of the micro-batches, then of the hits
+  const double to_own_loss = sample_weights_ ? sample_weights_->to_own_loss() : 1;
   for (int i = 0; i < micro_batches_.count && is_last_stage(); ++i) {
     const auto fetched = [&](const char* name) {
       return static_cast<const float*>(training_->fetch(name_in_micro_batch(name, i, micro_batches_.count)));
@@ -246,6 +247,7 @@ Score Trainer::score() const {
     sums[0] += *fetched("loss");
     for (std::size_t k = 0; k < 3; ++k) sums[k + 1] += fetched("hits")[k];
   }
+  sums[0] = static_cast<float>(double{sums[0]} * to_own_loss);  // the gradients are of the loss of all ranks
   if (stages_ > 1) communicator_.broadcast({sums.data(), sums.size(), DType::f32}, stages_ - 1);
   const float samples = std::max(1.0F, sums[3]);
   return {.loss = sums[0] / static_cast<float>(micro_batches_.count),

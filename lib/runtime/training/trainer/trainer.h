@@ -99,8 +99,9 @@ class Trainer {
   std::int64_t communication_ns() const { return training_->communication_ns(); }
   // That this rank sent in the steps so far; see Communicator.
   std::uint64_t sent_bytes() const { return sent_bytes_; }
-  Score score()
-      const;  // of the last step's batch, this rank's part; with strategy.pipeline every rank calls it
+  // Of the last step's batch, this rank's part; with data.class_weights the loss is the weighted mean of that part alone. With
+  // strategy.pipeline every rank calls it. Evaluations in between change nothing.
+  Score score() const;
   std::optional<float> loss_scale() const;  // of the next step, where strategy.amp moves it
 
   // Puts the weights that will be saved into the storage of all ranks: call it before an evaluation and before writing weights. Copies rank

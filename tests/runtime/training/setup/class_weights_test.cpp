@@ -61,6 +61,7 @@ const std::vector<std::int32_t> kLabels = {0, 2, 1, 0, 0, 1};
 struct WeightedLoss {
   double loss = 0;
   std::vector<float> gradient;
+  double own_loss = 0;  // of these samples alone
 };
 
 // Of the samples from `first` on.
@@ -92,7 +93,8 @@ WeightedLoss loss_of(std::size_t first, std::size_t count, comm::Communicator* r
   run.set(label, part(kLabels, 1));
   run.set(weight, std::vector<float>(of_batch, of_batch + count));
   run.run();
-  return {static_cast<double>(run.get(loss).front()), run.get(gradient)};
+  const double found = run.get(loss).front();
+  return {found, run.get(gradient), found * weights.to_own_loss()};
 }
 
 // F.cross_entropy(logits, label, weight=weights) of PyTorch 2 in float64, and its gradient.
@@ -121,6 +123,29 @@ TEST_CASE("ranks with different numbers of samples get the loss of the whole ste
     const double found = i < 12 ? parts[0].gradient[i] * 4.0 / 6 : parts[1].gradient[i - 12] * 2.0 / 6;
     CHECK(found == doctest::Approx(kGradient[i]).epsilon(1e-5));
   }
+}
+
+TEST_CASE("the own loss of a rank is that of its samples alone, whatever the other ranks have") {
+  for (const auto& [first, count] : {std::pair<std::size_t, std::size_t>{0, 4}, {4, 2}}) {
+    const WeightedLoss alone = loss_of(first, count, nullptr);
+    CHECK(alone.own_loss == alone.loss);
+    testing::run_world(2, [&, first = first, count = count](comm::Communicator& communicator) {
+      const bool is_here = communicator.rank() == 0;
+      const WeightedLoss part = is_here ? loss_of(first, count, &communicator) : loss_of(1, 3, &communicator);
+      if (is_here) CHECK(part.own_loss == doctest::Approx(alone.loss).epsilon(1e-6));
+      if (is_here) CHECK(part.loss != doctest::Approx(alone.loss).epsilon(1e-3));
+    });
+  }
+}
+
+TEST_CASE("a rank without samples in a step has a factor that is a number") {
+  testing::run_world(2, [&](comm::Communicator& communicator) {
+    SampleWeights weights(2);
+    weights.set_classes({2, 6});
+    const std::vector<std::int32_t> labels(2, communicator.rank() == 0 ? -1 : 1);
+    weights.of_batch(labels.data(), &communicator);
+    CHECK(std::isfinite(weights.to_own_loss()));
+  });
 }
 
 // Of three samples of the classes 0, 0 and 1 the weights are these, but for rounding.

@@ -145,6 +145,33 @@ TEST_CASE("with class weights, 1, 2, 3 and 4 ranks train the same mlp, and not t
   CHECK(relative_difference(values, without.at(name)) > 1e-3);
 }
 
+// What rank 0 reports of the first step, of the first half of a batch.
+Score first_score(job::JobSpec job, int ranks) {
+  job.strategy.cudnn_exhaustive_search = false;
+  job.data.batch_size = kGlobalBatch / 2;
+  Score score;
+  testing::run_world(ranks, [&](comm::Communicator& communicator) {
+    const auto device = make_cpu_device();
+    Trainer trainer(job, kFacts, *device, communicator);
+    trainer.weigh_classes(kClassWeights);
+    trainer.share_parameters();
+    const GlobalBatch batch = make_batch(0);
+    const auto first = static_cast<std::size_t>(communicator.rank() * job.data.batch_size);
+    trainer.step({batch.images.data() + first * 3 * 12 * 12, batch.labels.data() + first}, 0.05);
+    if (communicator.rank() == 0) score = trainer.score();
+  });
+  return score;
+}
+
+TEST_CASE(
+    "with class weights, rank 0 reports the weighted loss of its own batch, whatever the other rank has") {
+  job::JobSpec job = job_of(job::ModelName::mlp, job::OptimizerName::momentum);
+  job.data.class_weights = job::ClassWeights{.balanced = true};
+  const Score alone = first_score(job, 1), beside_another = first_score(job, 2);
+  CHECK(beside_another.loss == doctest::Approx(alone.loss).epsilon(1e-5));
+  CHECK(beside_another.acc1 == alone.acc1);
+}
+
 TEST_CASE("20 steps of Adam on 1 rank x 64, 2 x 32 and 4 x 16 give the same mlp") {
   job::JobSpec job = job_of(job::ModelName::mlp, job::OptimizerName::adam);
   job.optimizer.epsilon = 0.1;  // a smaller one turns rounding of gradients near 0 into whole steps
