@@ -88,7 +88,7 @@ TEST_CASE("an object on the command line that drops other values of the file is 
   const ParsedJob changed = parse(job, {"train={\"log_every\": 3}"});
   CHECK(changed.spec.train.epochs.value_or(1) != 3);
   CHECK(changed.notes ==
-        std::vector<std::string>{"train of the command line replaces all of train of /jobs/a.json:4:11; "
+        std::vector<std::string>{"train of the command line replaces all of train of /jobs/a.json:4:10; "
                                  "train.log_every=VALUE changes only log_every"});
   CHECK(parse(job, {"train={\"log_every\": 3, \"epochs\": 4}"}).notes.empty());
   CHECK(parse(job, {"train={}"}).notes.front().ends_with("; train.KEY=VALUE changes only KEY"));
@@ -115,7 +115,7 @@ TEST_CASE("an object below an object, a plain number and variables are lost with
       "\"optimizer\": {\"learning_rate\": {\"name\": \"cosine\", \"base\": 0.25}}, \"env\": {\"A_TOKEN\": \"a\"}");
   CHECK(parse(job, {"optimizer={\"learning_rate\": {\"base\": 0.5}}"}).notes.size() == 1);
   CHECK(parse(job, {"env={\"B_TOKEN\": \"hunter\"}"}).notes ==
-        std::vector<std::string>{"env of the command line replaces all of env of /jobs/a.json:4:79; "
+        std::vector<std::string>{"env of the command line replaces all of env of /jobs/a.json:4:74; "
                                  "env.B_TOKEN=VALUE changes only B_TOKEN"});
   const std::string plain = good_job("\"optimizer\": {\"learning_rate\": 0.25}");
   CHECK(parse(plain, {"optimizer.learning_rate={\"name\": \"cosine\"}"}).notes.size() == 1);
