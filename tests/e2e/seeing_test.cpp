@@ -326,21 +326,27 @@ TEST_CASE("a metrics file with the name of a file of the run is refused before t
   }
 }
 
-TEST_CASE("secrets among a job's variables are in no file that others may read, also after a stop") {
+TEST_CASE(
+    "secrets among a job's variables are neither on the console nor in a file that others may read, also after a stop") {
   const Launch launch;
-  const std::vector<std::string> secrets = {"env.API_TOKEN=first-secret",
+  const std::vector<std::string> secrets = {R"(env={"HF_TOKEN":"first-secret","LEVEL":"3"})",
+                                            "env.API_TOKEN=third-secret",
                                             "env.PROXY=http://me:second-secret@host"};
-  SUBCASE("a training that ends") { train(launch, {}, {"train.max_steps=1", secrets[0], secrets[1]}); }
+  SUBCASE("a training that ends") {
+    train(launch, {}, {"train.max_steps=1", secrets[0], secrets[1], secrets[2]});
+  }
   SUBCASE("a training that is stopped") {
     launch.folder.write("job.json", kLenetJob);
     ChildProcess child({FLEETRUN_BINARY, "--device=cpu", "job.json", "train.max_steps=1000000",
-                        "checkpoint.dir=saved", secrets[0], secrets[1]},
+                        "checkpoint.dir=saved", secrets[0], secrets[1], secrets[2]},
                        launch.options());
     REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "batch 1]"); }, 60s));
     child.send(SIGTERM);
     const ChildResult result = child.wait();
     CHECK(result.code == 143);
-    CHECK(contains(result.err, secrets[0]));  // the command that goes on, for the user
+    CHECK(contains(result.err, "to go on, run this with your secrets in place of ***"));
+    CHECK(contains(result.err, "'env.API_TOKEN=***'"));
+    CHECK_FALSE(contains(result.out + result.err, "-secret"));
   }
   for (const auto& entry : std::filesystem::recursive_directory_iterator(launch.folder / "log")) {
     const bool is_private =

@@ -52,15 +52,13 @@ std::string redact(const std::string& name, const std::string& value) {
   return names_a_secret(name) ? kRedacted : without_password(value);
 }
 
-std::vector<std::string> redact_variables(std::vector<std::string> words) {
-  constexpr std::string_view kVariable = "env.";
-  for (std::string& word : words) {
-    const std::size_t equals = word.find('=');
-    if (!word.starts_with(kVariable) || equals == std::string::npos) continue;
-    const std::string name = word.substr(kVariable.size(), equals - kVariable.size());
-    word = word.substr(0, equals + 1) + redact(name, word.substr(equals + 1));
-  }
-  return words;
+std::string redact_setting(const std::string& setting) {
+  const std::size_t equals = setting.find('=');
+  if (equals == std::string::npos) return setting;
+  const std::size_t colon = setting.find(':');
+  const std::size_t start = colon < equals ? colon + 1 : 0;
+  const std::string name = setting.substr(start, equals - start);
+  return setting.substr(0, equals + 1) + redact(name, setting.substr(equals + 1));
 }
 
 }  // namespace fleetrun

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -64,21 +65,49 @@ void expand_shorthands(JsonValue& object, const Key& key, std::string_view path)
   expand_shorthands(member->value, *below, path.substr(dot + 1));
 }
 
-// A plain number in place of an object takes away more than the member that it stands for.
+// The values that the tree has before a change and not after it. A key that is null counts as not written.
+std::vector<TextPosition> lost_values(JsonValue old, JsonValue now, const Key* key) {
+  if (key != nullptr) {
+    expand_shorthand(old, *key);
+    expand_shorthand(now, *key);
+  }
+  std::vector<TextPosition> lost;
+  if (!old.is(JsonValue::Kind::object) || !now.is(JsonValue::Kind::object)) return lost;
+  for (const JsonMember& member : old.members) {
+    if (member.value.is(JsonValue::Kind::null)) continue;
+    const JsonMember* kept = now.find(member.key);
+    const auto below = kept == nullptr ? std::vector{member.value.position}
+                                       : lost_values(member.value, kept->value,
+                                                     key == nullptr ? nullptr : key->find(member.key));
+    lost.insert(lost.end(), below.begin(), below.end());
+  }
+  return lost;
+}
+
+// "train.epochs=VALUE changes only epochs". The value may be a secret, or long; a number is neither.
+std::string describe_smaller_change(const std::string& path, const JsonValue& value, const Key& key) {
+  const bool is_object = value.is(JsonValue::Kind::object);
+  const std::string member = !is_object              ? key.rules.shorthand
+                             : value.members.empty() ? "KEY"
+                                                     : value.members.front().key;
+  return fmt::format("{}={} changes only {}", child_path(path, member),
+                     is_object ? "VALUE" : describe_found(value), member);
+}
+
+// An object, or a plain number in place of one, takes away all that it does not name.
 void note_replaced_object(const JsonValue& root, const std::string& path, const JsonValue& value,
                           const Key& keys, Draft& draft) {
   const Key* key = find_key(keys, path);
   const JsonValue* old = find_at(root, path);
-  const bool is_number = value.is(JsonValue::Kind::integer) || value.is(JsonValue::Kind::number);
-  if (key == nullptr || key->rules.shorthand.empty() || old == nullptr || !is_number) return;
-  const std::string& member = key->rules.shorthand;
-  const bool has_more = old->members.size() > (old->find(member) == nullptr ? 0U : 1U);
-  if (!has_more) return;
-  const bool of_file = old->position.line > 0;
+  if (key == nullptr || old == nullptr) return;
+  const std::vector<TextPosition> lost = lost_values(*old, value, key);
+  if (lost.empty()) return;
+  const bool of_file = old->position.line > 0 &&
+                       std::any_of(lost.begin(), lost.end(), [](TextPosition one) { return one.line > 0; });
   draft.notes.push_back(
-      fmt::format("{0} of the command line replaces all of {0} of {1}; {0}.{2}={3} changes only {2}", path,
-                  of_file ? describe_place(draft.file, old->position) : "the words before it", member,
-                  describe_found(value)));
+      fmt::format("{0} of the command line replaces all of {0} of {1}; {2}", path,
+                  of_file ? describe_place(draft.file, old->position) : "the words before it",
+                  describe_smaller_change(path, value, *key)));
 }
 
 // "strategy=FILE" is "strategy_file=FILE", and "strategy=null" takes away a file that was named like that.

@@ -18,7 +18,7 @@ struct Override {
 std::vector<Override> parse_overrides(const std::vector<std::string>& words, const Key& keys);
 
 // Puts the values into the tree of the file, the last one of a path wins. Their positions have line 0. The value null
-// takes a key of the file away.
+// takes a key of the file away. An object takes the place of the whole object before it; a note says so if values are lost.
 void apply_overrides(JsonValue& root, const std::vector<Override>& overrides, const Key& keys, Draft& draft);
 
 }  // namespace fleetrun::job

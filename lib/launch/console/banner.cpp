@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/json/redact_variables.h"
+
 namespace fleetrun::launch {
 namespace {
 
@@ -99,7 +101,7 @@ std::string configuration_banner(const LaunchOptions& options) {
   add("server_num", "None");
   add("servers", "");
   add("training_script", options.program);
-  add("training_script_args", python_list(options.arguments));
+  add("training_script_args", python_list(redact_variables(options.arguments)));
   add("worker_num", "None");
   add("workers", "");
   return text + std::string(48, '-') + "\n";

@@ -11,7 +11,7 @@
 
 namespace fleetrun::launch {
 
-// Thirteen arguments, sorted by name, values as Python's str() has them.
+// Thirteen arguments, sorted by name, values as Python's str() has them. Secrets among a job's variables are "***".
 std::string configuration_banner(const LaunchOptions& options);
 
 constexpr std::size_t kTableColumns = 93;  // of the published table

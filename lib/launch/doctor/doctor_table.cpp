@@ -7,6 +7,7 @@
 
 #include "base/text/plural.h"
 #include "base/text/printable.h"
+#include "launch/nodes/terms.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -109,13 +110,18 @@ std::string findings_text(const std::vector<DoctorFinding>& findings) {
   return text;
 }
 
+JsonValue facts_value(NodeFacts facts) {
+  for (auto& [name, value] : facts.terms) value = shown_term(name, value);
+  return to_value(facts);
+}
+
 JsonValue node_value(const NodeExamination& node) {
   JsonValue value = JsonValue::object({{"address", node.address}});
   if (!node.facts) {
     value.add("silent", node.silent);
     return value;
   }
-  value.add("facts", to_value(*node.facts));
+  value.add("facts", facts_value(*node.facts));
   if (node.clock)
     value.add("clock",
               JsonValue::object({{"offset_seconds", node.clock->seconds}, {"error", node.clock->error}}));

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "launch/doctor/median.h"
+#include "launch/nodes/terms.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -94,7 +95,8 @@ void compare_terms(const Examination& examination, Findings& found) {
     for (std::size_t i = 0; i < nodes.size(); ++i)
       if (values[i] != usual && ++differences <= kMostTerms)
         found.add(nodes[i], "settings",
-                  fmt::format("{} is {}, and {} on the other nodes", name, values[i], usual));
+                  fmt::format("{} is {}, and {} on the other nodes", name, shown_term(name, values[i]),
+                              shown_term(name, usual)));
   }
 }
 

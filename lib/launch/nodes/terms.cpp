@@ -1,16 +1,20 @@
 #include "launch/nodes/terms.h"
 
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
+#include "base/json/redact_variables.h"
 #include "base/text/redact.h"
 #include "base/text/split_list.h"
 #include "launch/cli/flags/flag_values.h"
 #include "launch/cli/flags/launch_flags.h"
+#include "launch/cli/flags/redact_command.h"
 #include "launch/cli/flags/shell_words.h"
 
 namespace fleetrun::launch {
@@ -56,20 +60,29 @@ Terms terms_of(const LaunchOptions& options, const ClusterSpec& cluster, const s
 
 namespace {
 
-// Another node has quoted the words.
-std::string without_secrets(const std::string& arguments) {
+using Words = std::vector<std::string>;
+
+// Another node may have quoted the words.
+template <typename Redact>
+std::string without_secrets(const std::string& name, const std::string& words, Redact redact_words) {
   try {
-    return quote_words(redact_variables(split_words(kArguments, arguments)));
+    return quote_words(redact_words(split_words(name, words)));
   } catch (const Error&) {
     return "words that cannot be read";
   }
+}
+
+Words redact_settings(Words words) {
+  for (std::string& word : words) word = redact_setting(word);
+  return words;
 }
 
 }  // namespace
 
 std::string shown_term(const std::string& name, const std::string& value) {
   constexpr std::string_view kVariable = "env.";
-  if (name == kArguments) return without_secrets(value);
+  if (name == kArguments) return without_secrets(name, value, redact_variables);
+  if (sets_variables(name)) return without_secrets(name, value, redact_settings);
   if (!name.starts_with(kVariable) || !name.ends_with(kOfJob)) return value;
   return redact(name.substr(kVariable.size(), name.size() - kVariable.size() - kOfJob.size()), value);
 }

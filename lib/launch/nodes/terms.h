@@ -13,7 +13,7 @@ namespace fleetrun::launch {
 // programs.
 Terms terms_of(const LaunchOptions& options, const ClusterSpec& cluster, const std::string& job_text);
 
-// A value of the terms for people: without the secrets among a job's variables.
+// A value of the terms for people: without the secrets among the variables of a job and of flags such as --env.
 std::string shown_term(const std::string& name, const std::string& value);
 
 }  // namespace fleetrun::launch

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/json/json_reader.h"
+#include "launch/cli/flags/redact_command.h"
 #include "launch/cli/flags/shell_words.h"
 
 namespace fleetrun::launch {
@@ -25,12 +26,12 @@ StoppedTraining read_stopped_training(const std::string& train) {
   return {.saved = stopped != nullptr, .resume = resume != nullptr ? resume->text : ""};
 }
 
-std::string command_with(const StopPlan& plan, const std::string& resume) {
+std::vector<std::string> command_with(const StopPlan& plan, const std::string& resume) {
   std::vector<std::string> words = plan.command;
   for (const std::string& setting : plan.settings)
     if (resume.empty() || !setting.starts_with(kResumeKey)) words.push_back(setting);
   if (!resume.empty()) words.push_back(fmt::format("{}{}", kResumeKey, resume));
-  return quote_words(words);
+  return words;
 }
 
 }  // namespace
@@ -69,7 +70,10 @@ std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std:
   std::string what = "to go on";
   if (!training.saved && !plan.resumes && training.resume.empty())
     what = plan.has_checkpoints ? "to start again" : "nothing was saved; to start again";
-  return fmt::format("fleetrun: {}, run\n    {}\n", what, command_with(plan, training.resume));
+  const std::vector<std::string> words = command_with(plan, training.resume);
+  const std::vector<std::string> shown = redact_command(words);
+  return fmt::format("fleetrun: {}, run{}\n    {}\n", what,
+                     shown == words ? "" : " this with your secrets in place of ***", quote_words(shown));
 }
 
 }  // namespace fleetrun::launch

@@ -6,9 +6,9 @@
 
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
+#include "base/json/redact_variables.h"
 #include "base/text/name_ranks.h"
 #include "base/text/printable.h"
-#include "base/text/redact.h"
 #include "launch/cli/flags/shell_words.h"
 #include "launch/report/utc_time.h"
 #include "launch/supervise/exit_cause.h"

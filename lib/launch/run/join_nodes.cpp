@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "launch/cli/flags/redact_command.h"
 #include "launch/cli/flags/shell_words.h"
 #include "launch/host/host_facts.h"
 #include "launch/nodes/node_key.h"
@@ -15,13 +16,14 @@ namespace fleetrun::launch {
 namespace {
 
 // The words that started this node. They start the others, too, unless they name its place or list the places of all.
+// They are for the console.
 std::string command_of_all(const Membership& members) {
   if (members.node_rank || !members.names.empty()) return "";
   const std::string bytes = read_kernel_file("/proc/self/cmdline");
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin < bytes.size(); begin += words.back().size() + 1)
     words.push_back(bytes.substr(begin, bytes.find('\0', begin) - begin));
-  return quote_words(words);
+  return quote_words(redact_command(std::move(words)));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error/error.h"
+#include "base/json/redact_variables.h"
 #include "base/text/redact.h"
 #include "launch/cli/flags/shell_words.h"
 #include "launch/console/progress_line.h"
@@ -51,18 +52,10 @@ void add_figures(const RankFigures& figures, PageFacts& facts) {
   }
 }
 
-// The command that goes on is as the user typed it. With a secret in it, it is for the terminal only.
-std::string without_secrets(std::string text, const RunPlan& plan, const ExitReport& report) {
-  const std::vector<std::string>& settings = plan.stop.settings;
-  if (redact_variables(settings) != settings && text.ends_with(report.going_on))
-    text.resize(text.size() - report.going_on.size());
-  return text;
-}
-
 PageFacts end_facts(const RunPlan& plan, const ExitReport& report) {
   PageFacts facts =
       read_report_facts(report_value(report), report.verdict.span.first, std::ssize(report.verdict.ranks));
-  facts.end->text = without_secrets(describe(report), plan, report);
+  facts.end->text = describe(report);
   facts.command = quote_words(redact_variables(report.command));
   add_job(plan, facts);
   return facts;

@@ -11,6 +11,7 @@
 
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
+#include "base/json/redact_variables.h"
 #include "launch/cli/flags/rank_set.h"
 #include "launch/console/progress_line.h"
 #include "launch/process/proc_files.h"
@@ -120,7 +121,7 @@ JsonValue run_json(const ExitReport& report, int attempt, const JsonValue& ranks
                             {"pid", ::getppid()},  // the front process: the one that people signal
                             {"attempt", attempt},
                             {"seconds", seconds_since(report.started)},
-                            {"command", report.command},
+                            {"command", redact_variables(report.command)},
                             {"ranks", ranks},
                             {"stragglers", stragglers_json(report)}});
 }

@@ -11,10 +11,12 @@ TEST_CASE("values of variables with the name of a secret, and passwords in addre
   CHECK(redact("LEVEL", "3") == "3");
 }
 
-TEST_CASE("in a command line only the variables of a job are redacted") {
-  using Words = std::vector<std::string>;
-  CHECK(redact_variables({"job.json", "env.DB_PASSWORD=a=b", "env.LEVEL=3", "train.epochs=2", "env.TOKEN"}) ==
-        Words{"job.json", "env.DB_PASSWORD=***", "env.LEVEL=3", "train.epochs=2", "env.TOKEN"});
+TEST_CASE("a setting of all ranks or of one rank is shown without its secret") {
+  CHECK(redact_setting("API_TOKEN=a=b") == "API_TOKEN=***");
+  CHECK(redact_setting("1:API_TOKEN=a:b") == "1:API_TOKEN=***");
+  CHECK(redact_setting("PROXY=http://user:word@host:1") == "PROXY=http://user:***@host:1");
+  CHECK(redact_setting("1:LEVEL=3") == "1:LEVEL=3");
+  CHECK(redact_setting("API_TOKEN") == "API_TOKEN");
 }
 
 }  // namespace

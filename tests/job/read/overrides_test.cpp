@@ -83,6 +83,45 @@ TEST_CASE("a plain number that replaces a whole schedule is noted") {
   CHECK(parse(plain, {twice + "=0.3", twice + "=0.2"}).notes.empty());
 }
 
+TEST_CASE("an object on the command line that drops other values of the file is noted") {
+  const std::string job = good_job("\"train\": {\"epochs\": 3, \"log_every\": 9}");
+  const ParsedJob changed = parse(job, {"train={\"log_every\": 3}"});
+  CHECK(changed.spec.train.epochs.value_or(1) != 3);
+  CHECK(changed.notes ==
+        std::vector<std::string>{"train of the command line replaces all of train of /jobs/a.json:4:10; "
+                                 "train.log_every=VALUE changes only log_every"});
+  CHECK(parse(job, {"train={\"log_every\": 3, \"epochs\": 4}"}).notes.empty());
+  CHECK(parse(job, {"train={}"}).notes.front().ends_with("; train.KEY=VALUE changes only KEY"));
+  CHECK(parse(good_job(), {"train={\"log_every\": 3}"}).notes.empty());
+}
+
+TEST_CASE("an object on the command line that drops values of earlier words is noted") {
+  const std::string replaced = "train of the command line replaces all of train of the words before it; ";
+  CHECK(parse(good_job(), {"train.epochs=7", "train={\"log_every\": 3}"}).notes ==
+        std::vector<std::string>{replaced + "train.log_every=VALUE changes only log_every"});
+  CHECK(parse(good_job(), {"train={\"log_every\": 3}", "train={\"epochs\": 2}"}).notes ==
+        std::vector<std::string>{replaced + "train.epochs=VALUE changes only epochs"});
+  CHECK(parse(good_job(), {"train={\"epochs\": 3}", "train.epochs=null", "train={\"log_every\": 3}"})
+            .notes.empty());
+  const std::string job = good_job("\"optimizer\": {\"learning_rate\": 0.25}");
+  CHECK(parse(job, {"optimizer.learning_rate.warmup_steps=3", "optimizer.learning_rate=0.2"}).notes ==
+        std::vector<std::string>{
+            "optimizer.learning_rate of the command line replaces all of optimizer.learning_rate "
+            "of the words before it; optimizer.learning_rate.base=0.2 changes only base"});
+}
+
+TEST_CASE("an object below an object, a plain number and variables are lost with a note, too") {
+  const std::string job = good_job(
+      "\"optimizer\": {\"learning_rate\": {\"name\": \"cosine\", \"base\": 0.25}}, \"env\": {\"A_TOKEN\": \"a\"}");
+  CHECK(parse(job, {"optimizer={\"learning_rate\": {\"base\": 0.5}}"}).notes.size() == 1);
+  CHECK(parse(job, {"env={\"B_TOKEN\": \"hunter\"}"}).notes ==
+        std::vector<std::string>{"env of the command line replaces all of env of /jobs/a.json:4:74; "
+                                 "env.B_TOKEN=VALUE changes only B_TOKEN"});
+  const std::string plain = good_job("\"optimizer\": {\"learning_rate\": 0.25}");
+  CHECK(parse(plain, {"optimizer.learning_rate={\"name\": \"cosine\"}"}).notes.size() == 1);
+  CHECK(parse(plain, {"optimizer={\"learning_rate\": {\"base\": 0.5}}"}).notes.empty());
+}
+
 TEST_CASE("max_steps on the command line takes the place of epochs in the file, and the other way round") {
   const ParsedJob by_steps = parse(good_job("\"train\": {\"epochs\": 3}"), {"train.max_steps=10"});
   CHECK(by_steps.spec.train.max_steps == 10);

@@ -42,6 +42,13 @@ TEST_CASE("the configuration banner is the published one") {
                                          "0.1"})) == expected("banner-nproc-4-script.txt"));
 }
 
+TEST_CASE("the arguments of a job are shown without the secrets among its variables") {
+  const std::string banner = configuration_banner(
+      options_of({"job.json", "train.epochs=2", "env.LEVEL=3", "env.A_TOKEN=a", R"(env={"A_TOKEN":"a"})"}));
+  CHECK(banner.find("training_script_args: ['train.epochs=2', 'env.LEVEL=3', 'env.A_TOKEN=***', "
+                    "'env={\"A_TOKEN\": \"***\"}']\n") != std::string::npos);
+}
+
 TEST_CASE("the environment table is the published one") {
   CHECK(environment_table(first_worker({10097, 59371})) == expected("env-table-2-ranks.txt"));
   CHECK(environment_table(first_worker({20485, 5000, 5001, 5002, 5003, 23281, 41983, 17503})) ==

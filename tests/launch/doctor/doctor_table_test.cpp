@@ -55,6 +55,15 @@ TEST_CASE("the JSON has all facts and findings") {
   CHECK(finding.find("nodes")->value.items[0].integer == 1);
 }
 
+TEST_CASE("the JSON has the terms without their secrets") {
+  Examination examination = testing::healthy(1);
+  examination.nodes[0].facts->terms = {{"--env", "API_TOKEN=hunter"}, {"--grace", "3"}};
+  const std::string text = doctor_json(examination, {});
+  CHECK_FALSE(contains(text, "hunter"));
+  CHECK(contains(text, "'API_TOKEN=***'"));
+  CHECK(contains(text, "\"3\""));
+}
+
 TEST_CASE("a text is wrapped between words") {
   CHECK(wrap_words("one two three", 7) == std::vector<std::string>{"one two", "three"});
   CHECK(wrap_words("", 7).empty());

@@ -39,6 +39,16 @@ TEST_CASE("the node is named that differs from most, also if it is the first") {
           "settings: node 2 (10.0.0.3, host2): --grace is 3, and 10 on the other nodes"});
 }
 
+TEST_CASE("a term that differs is named without its secret") {
+  Examination examination = healthy(3);
+  for (int node = 0; node < 3; ++node)
+    examination.nodes[static_cast<std::size_t>(node)].facts->terms = {
+        {"--env", node == 2 ? "API_TOKEN=b LEVEL=1" : "API_TOKEN=a LEVEL=2"}};
+  CHECK(texts_of(judge_sameness(examination)) ==
+        Texts{"settings: node 2 (10.0.0.3, host2): --env is 'API_TOKEN=***' LEVEL=1, and 'API_TOKEN=***' "
+              "LEVEL=2 on the other nodes"});
+}
+
 TEST_CASE("a node that cannot read its job file is named once") {
   Examination examination = healthy(2);
   examination.nodes[1].facts->job_problem = "job.json: No such file or directory (errno 2)";

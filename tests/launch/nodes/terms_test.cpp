@@ -53,7 +53,18 @@ TEST_CASE("terms are shown without the secrets among a job's variables") {
   CHECK(shown_term("its arguments", "'my job.json' env.API_TOKEN=a train.epochs=2") ==
         "'my job.json' 'env.API_TOKEN=***' train.epochs=2");
   CHECK(shown_term("its arguments", "nothing") == "nothing");
+  CHECK(shown_term("its arguments", R"(job.json 'env={"API_TOKEN":"a"}')") ==
+        R"(job.json 'env={"API_TOKEN": "***"}')");
   CHECK(shown_term("--timeout", "5") == "5");
+}
+
+TEST_CASE("terms are shown without the secrets among the variables of flags") {
+  const Terms one = terms({"--env", "API_TOKEN=a b", "-x", "1:A_KEY=b", "--env=LEVEL=3", "train.py"});
+  CHECK(shown_term("--env", value(one, "--env")) == "'API_TOKEN=***' '1:A_KEY=***' LEVEL=3");
+  CHECK(one != terms({"--env", "API_TOKEN=c", "-x", "1:A_KEY=b", "--env=LEVEL=3", "train.py"}));
+  CHECK(shown_term("--env", "'API_TOKEN=a") == "words that cannot be read");
+  CHECK(shown_term("--env", "nothing") == "nothing");
+  CHECK(shown_term("--nccl", "NCCL_DEBUG=INFO") == "NCCL_DEBUG=INFO");
 }
 
 }  // namespace

@@ -39,6 +39,17 @@ TEST_CASE("after a stop the command that goes on can be copied") {
         "fleetrun: to go on, run\n    fleetrun --nproc_per_node=2 'my job.json' train.epochs=2\n");
 }
 
+TEST_CASE("the command that goes on shows no secret, and says so") {
+  StopPlan plan = plan_stop(kSaved, {});
+  set_command(
+      "fleetrun",
+      {"--env", "A_TOKEN=one", "job.json", "env.LEVEL=3", "env.A_KEY=two", R"(env={"A_KEY":"three"})"}, 3,
+      plan);
+  CHECK(describe_going_on(plan, true, R"({"stopped": true})") ==
+        "fleetrun: to go on, run this with your secrets in place of ***\n"
+        "    fleetrun --env 'A_TOKEN=***' job.json env.LEVEL=3 'env.A_KEY=***' 'env={\"A_KEY\": \"***\"}'\n");
+}
+
 TEST_CASE("an earlier checkpoint.resume makes room for the new one") {
   const StopPlan again =
       typed(plan_stop(kNone, {.on_terminal = true}), {"checkpoint.resume=/old", "train.epochs=2"});

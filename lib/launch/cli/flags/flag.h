@@ -40,6 +40,7 @@ struct Flag {
   bool foreign = false;       // another launcher's: --help lists its name, the man page explains it
   bool of_node =
       false;  // may differ between the nodes of a run: where it is, its devices, its logs, its console
+  bool sets_variables = false;  // its values are NAME=VALUE or RANK:NAME=VALUE
 
   std::function<void(const std::string& text, const Source& source)> set = {};
   std::function<std::string()> show = {};  // the present value as the user would write it; null: it has none

@@ -94,13 +94,15 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
           {.names = {"--nccl"},
            .argument = "NAME=VALUE",
            .help =
-               "Set an NCCL variable for the workers. It wins over the job's env, which wins over the environment"}),
+               "Set an NCCL variable for the workers. It wins over the job's env, which wins over the environment",
+           .sets_variables = true}),
       item(
           options.env, parse_variable,
           {.names = {"--env", "-x"},
            .argument = "[RANK:]NAME=VALUE",
            .help =
-               "Set a variable for all ranks, or for one rank, such as 1:LR=0.1. NAME alone keeps its current value. Workers always get the whole environment"}),
+               "Set a variable for all ranks, or for one rank, such as 1:LR=0.1. NAME alone keeps its current value. Workers always get the whole environment",
+           .sets_variables = true}),
       value(options.interactive, parse_rank,
             {.names = {"--interactive"},
              .argument = "RANK",
