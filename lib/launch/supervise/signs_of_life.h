@@ -9,8 +9,8 @@
 namespace fleetrun::launch {
 
 struct SignsOfLife {
-  std::optional<Clock::duration>
-      silent;  // time since any rank wrote, worked, beat or ended; none: there are no ranks
+  // Time since any rank wrote, worked, sent a beat or ended. None: there are no ranks.
+  std::optional<Clock::duration> silent;
   std::vector<Clock::duration> unmatched;  // per log rule: time since a line matched
   bool excuses_steps = false;  // a rank waits for a disk or is held by a debugger, so no step is late
 };

@@ -5,7 +5,7 @@
 namespace fleetrun::launch::run_state_test {
 namespace {
 
-TEST_CASE("the step of a checkpoint is no step that the attempt has done") {
+TEST_CASE("an attempt that has loaded a checkpoint, but done no step, counts as one without steps") {
   std::vector<ProgressPagePtr> pages;
   CHECK(highest_step(pages) == std::nullopt);
   for (int rank = 0; rank < 2; ++rank) pages.push_back(map_new_progress_page(make_progress_fd().get()));
