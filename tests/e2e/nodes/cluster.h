@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -116,11 +117,13 @@ class Cluster {
   void send(int node, int signal) const { processes_.at(node)->send(signal); }
   pid_t front(int node) const { return processes_.at(node)->pid(); }
 
-  // Kills all processes of the node, fleetrun first.
+  // Kills all processes of the node, as if at once: they are stopped first, so none of them can report the death of another one.
+  // Children are killed before their parents, because the death of a parent can wake a stopped child.
   void kill(int node) const {
     std::vector<pid_t> pids = {front(node)};
     for (const pid_t pid : left_on(node)) pids.push_back(pid);
-    for (const pid_t pid : pids) ::kill(pid, SIGKILL);
+    for (const pid_t pid : pids) ::kill(pid, SIGSTOP);
+    for (const pid_t pid : pids | std::views::reverse) ::kill(pid, SIGKILL);
   }
 
   std::string read(int node, const std::string& file) const { return read_all(folder(node) + "/" + file); }
