@@ -237,8 +237,9 @@ int RunLoop::hold_ports_and_wait_for_nodes(int number) {
   while (true) {
     take_places();
     if (number > 0) support_.begin_attempt(number, plan_.cluster.world_size());
-    attempt_ =
-        {};  // the ports of the previous attempt are free first: one that the user named is taken again
+    // The ports of the previous attempt are free first, and those of an attempt that did not begin. One that the user named is taken again.
+    attempt_ = {};
+    ports_ = {};
     ports_ = hold_ports(plan_.cluster);
     const auto instead = shared_ ? shared_->wait_for_nodes(number, ports_, report_) : std::nullopt;
     if (!instead) return number;

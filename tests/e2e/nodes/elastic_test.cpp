@@ -79,9 +79,7 @@ TEST_CASE(
   start(cluster, {"--nnodes=2:3", "--restart_delay=20"});
   REQUIRE(all_run(cluster, 0, 6));
   cluster.shared().write("fail", "");
-  for (const int node : {0, 1, 2})
-    REQUIRE(comes_true([&] { return contains(cluster.errors(node), "restart 1 of at most 3 in 20 s"); },
-                       within(Cluster::kLimit)));
+  for (const int node : {0, 1, 2}) REQUIRE(cluster.says(node, "restart 1 of at most 3 in 20 s"));
   cluster.kill(2);
   REQUIRE(all_run(cluster, 2, 4));
   finish(cluster, {0, 1});
@@ -93,6 +91,20 @@ TEST_CASE(
   REQUIRE(report["stand_stills"].size() == 1);
   CHECK(report["stand_stills"][0]["attempt"] == 2);
   CHECK(report["stand_stills"][0]["nodes"] == 2);
+}
+
+TEST_CASE("ports that the user named are held again when a node is lost before the ranks start again") {
+  Cluster cluster(2);
+  const int port = free_port();
+  for (const int node : {0, 1})
+    start(cluster, node,
+          {"--nnodes=1:2", "--restart_delay=20", "--start_port=" + std::to_string(port + 3 * node)});
+  REQUIRE(all_run(cluster, 0, 4));
+  cluster.shared().write("fail", "");
+  for (const int node : {0, 1}) REQUIRE(cluster.says(node, "restart 1 of at most 3 in 20 s"));
+  cluster.kill(1);
+  REQUIRE(all_run(cluster, 2, 2));
+  finish(cluster, {0});
 }
 
 TEST_CASE("a run begins without a node that does not come, and takes it in when it does") {
