@@ -115,7 +115,8 @@ void check_metrics_file(const LaunchOptions& options) {
 }
 
 // Three kinds of processes: this one, the front, only waits and passes signals on. Its child, the middle process, does all that
-// run_until_done() does, and is the parent of the ranks. Null `others`: this fleetrun has started no other node.
+// run_until_done() does, and is the parent of the ranks, the third kind. If the middle process is killed, run_guarded() kills the ranks
+// before it returns. Null `others`: this fleetrun has started no other node.
 int run_under_guard(const RunPlan& plan, OtherNodes* others = nullptr) {
   const Moment started = Moment::now();
   bool lost = false;

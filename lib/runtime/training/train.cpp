@@ -54,8 +54,9 @@ bool evaluation_is_due(const Run& run) {
          ((run.progress.state.epoch + 1) % every == 0 || run.progress.finished());
 }
 
-// Whether the next step ends a group. num_iteration_per_run steps form a group, after which the rank fetches, logs and saves. The last
-// group of an epoch, and of the training, may be shorter.
+// Whether the next step ends a group. num_iteration_per_run steps form a group. train_step() fetches the loss and logs it only in the last
+// step of a group, if that is due, and checkpoints are saved only after a group. The last group of an epoch, and of the training, may be
+// shorter.
 bool ends_group(const Run& run) {
   const Progress& progress = run.progress;
   const int steps = run.job.strategy.execution_strategy.num_iteration_per_run;
@@ -106,7 +107,8 @@ void train(Run& run) {
   while (!progress.finished() && !progress.stopped) {
     train_epoch(run);
     if (!progress.stopped && evaluation_is_due(run)) evaluate_and_judge(run, progress.state.epoch);
-    if (progress.finished() || progress.stopped) fetch_last_step(run);
+    if (progress.finished() || progress.stopped)
+      fetch_last_step(run);  // unless that step has fetched its loss
     if (!progress.stopped) end_epoch(run);
   }
   write_for_people(run, [&] { run.observers.trace.finish(progress.state.steps); });

@@ -117,8 +117,9 @@ void Trainer::tell_recording() {
                                : "CUDA graphs: not used, since " + recorded->why_not());
 }
 
-// Only rank 0 reads model.pretrained, and share_parameters sends it to the others. So the ranks cannot start with different files. With
-// sharding, each rank gets its part here, because the moving averages start from it. Each stage of a pipeline reads its own weights.
+// Without a pipeline, only rank 0 reads model.pretrained, and share_parameters() sends it to the others before the first step. So the ranks
+// cannot start with different files. With sharding, each rank gets its part here, because the moving averages start from it. In a
+// pipeline, each rank reads the weights of its own stage.
 void Trainer::start_weights(const job::JobSpec& job) {
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
   std::optional<Pretrained> loaded;

@@ -64,7 +64,7 @@ class Trainer {
   Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
           const Communicators& communicators, const TrainerOptions& options = {});
 
-  // What all ranks must agree on before they share parameters: the training program with its layouts.
+  // What all ranks must agree on before the first step: the training program with its layouts.
   const std::string& program_text() const { return program_text_; }
 
   // The same program on every rank, before each rank keeps only its own part (reduce_strategy Reduce, sharding): all
