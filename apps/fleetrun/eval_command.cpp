@@ -21,6 +21,7 @@
 #include "job/parse_job.h"
 #include "job/read/overrides.h"
 #include "job/spec/data_set_facts.h"
+#include "job/spec/model_path.h"
 #include "model_job.h"
 
 namespace fleetrun {
@@ -51,7 +52,7 @@ bool was_typed(const job::ParsedJob& job, const std::string& key) {
 std::string find_model(const job::ParsedJob& job, const std::string& file) {
   const std::optional<std::string>& pretrained = job.spec.model.pretrained;
   if (pretrained && was_typed(job, "model.pretrained")) return *pretrained;
-  std::string trained = job.spec.output.dir + "/model.safetensors";
+  std::string trained = fmt::format("{}/{}", job.spec.output.dir, job::kModelFile);
   std::error_code problem;
   if (fs::exists(trained, problem)) return trained;
   if (pretrained) return *pretrained;
@@ -157,12 +158,13 @@ Words changes_of(const Words& words) {
 Evaluation of_model(const FoundFlags& found) {
   const Words& words = found.rest;
   if (words.size() < 2 || words[1].find('=') != std::string::npos)
-    throw Error(ErrorKind::usage,
-                fmt::format("found the model {} without data, wanted MODEL.safetensors DATA", words[0]),
-                "DATA is a folder with a folder of images for each class, or a list of images");
+    throw Error(
+        ErrorKind::usage, fmt::format("found the model {} without data, wanted MODEL DATA", words[0]),
+        "MODEL is a model file, a checkpoint, or the output.dir of a training; DATA is a folder with a folder of images for each class, or a list of images");
   const Words changes = changes_of({words.begin() + 2, words.end()});
-  const JsonValue job = job_of_model(words[0], words[1]);
-  Evaluation evaluation = {.model = words[0], .folder = find_folder(found, words[0])};
+  const std::string model = job::model_path(words[0]);
+  const JsonValue job = job_of_model(model, words[1]);
+  Evaluation evaluation = {.model = model, .folder = find_folder(found, model)};
   evaluation.job = {evaluation.folder + "/job.json"};
   write_file_atomically(evaluation.job.front(), to_json_lines(job));
   record_files(evaluation.folder);

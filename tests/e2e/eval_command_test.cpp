@@ -142,7 +142,8 @@ std::string noise_batch(int images) {
   return content;
 }
 
-TEST_CASE("a model file says itself how it is evaluated, also without the job and its training data") {
+TEST_CASE(
+    "a model file, or its folder, says itself how it is evaluated, also without the job and its training data") {
   const Launch launch;
   launch.folder.write("train.bin", noise_batch(100));
   launch.folder.write("test.bin", noise_batch(70));
@@ -155,10 +156,10 @@ TEST_CASE("a model file says itself how it is evaluated, also without the job an
   const auto test = launch.report()["train"];
   std::filesystem::rename(launch.folder / "output/model.safetensors", launch.folder / "model.safetensors");
   std::filesystem::remove(launch.folder / "train.bin");
-  for (const char* ranks : {"1", "2"}) {
+  for (const auto& [ranks, model] : {std::pair("1", "model.safetensors"), std::pair("2", ".")}) {
     const ChildResult result =
-        launch.run_words({"eval", "--json", "--device=cpu", std::string("--nproc_per_node=") + ranks,
-                          "model.safetensors", "test.bin", "train.threads=1"});
+        launch.run_words({"eval", "--json", "--device=cpu", std::string("--nproc_per_node=") + ranks, model,
+                          "test.bin", "train.threads=1"});
     REQUIRE_MESSAGE(result.code == 0, result.err);
     const auto found = nlohmann::json::parse(result.out);
     CHECK(found["loss"] == test["test_loss"]);
@@ -303,6 +304,10 @@ TEST_CASE("eval says what it lacks") {
   launch.folder.write("a.safetensors", "no model");
   CHECK(contains(launch.run_words({"eval", "a.safetensors", "data"}).err,
                  "a.safetensors: found no metadata model.input_shape, wanted a model file of fleetrun"));
+  launch.folder.write("output/note", "");
+  CHECK(
+      contains(launch.run_words({"eval", "output", "data"}).err,
+               "the folder output has no model.safetensors\n  hint: wanted a model file, a checkpoint, or "));
   CHECK_FALSE(launch.folder.has("eval"));
 }
 

@@ -12,13 +12,15 @@
 #include <vector>
 
 #include "base/system/unique_fd.h"
+#include "job/spec/model_path.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/training_state.h"
 #include "runtime/checkpoint/weights.h"
 
 namespace fleetrun::runtime {
 
-constexpr const char *kModelFile = "model.safetensors", *kOptimizerFile = "optimizer.safetensors";
+using job::kModelFile;
+constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kMergedFile = "merged_gradients.safetensors";  // between two updates of gradient_merge
 constexpr const char* kRankStatesFile = "rank_states.safetensors";   // where tensors differ between ranks
 constexpr const char* kRanksFile = "ranks.safetensors";              // only older checkpoints have one
