@@ -166,17 +166,20 @@ bool is_same_folder(const std::string& one, const std::string& other) {
   return fs::equivalent(one, other, missing);
 }
 
-// Removes the oldest beyond `count`, also from `checkpoints`. One that must stay counts, too. `needed` stays, however old it is; "": none.
-void keep_newest(std::map<long, std::string>& checkpoints, int count, const std::string& needed = "") {
+// Removes the oldest beyond `count`, also from `checkpoints`. One that must stay counts, too. `needed` stay, however old they are; "": none.
+void keep_newest(std::map<long, std::string>& checkpoints, int count,
+                 const std::vector<std::string>& needed) {
   for (auto old = checkpoints.begin(); old != checkpoints.end() && std::ssize(checkpoints) > count;) {
-    const bool goes = !is_same_folder(old->second, needed) && remove_checkpoint(old->second);
+    const bool stays = std::ranges::any_of(
+        needed, [&](const std::string& path) { return is_same_folder(old->second, path); });
+    const bool goes = !stays && remove_checkpoint(old->second);
     old = goes ? checkpoints.erase(old) : std::next(old);
   }
 }
 
-// For the next one, if an earlier run had a larger `keep`. Never removes the newest, nor the needed one: until the next one is on the disk, a
+// For the next one, if an earlier run had a larger `keep`. Never removes the newest, nor the needed ones: until the next one is on the disk, a
 // training goes on from there.
-void make_room(std::map<long, std::string>& checkpoints, int keep, const std::string& needed) {
+void make_room(std::map<long, std::string>& checkpoints, int keep, const std::vector<std::string>& needed) {
   if (checkpoints.empty()) return;
   auto newest = checkpoints.extract(std::prev(checkpoints.end()));
   keep_newest(checkpoints, keep - 1, needed);
@@ -240,7 +243,7 @@ std::string CheckpointFolder::write(const Snapshot& snapshot) {
   std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);
   const std::string partial = fmt::format("{}/{}{}", path_, kPartial, number);
   remove_own_folder(partial);
-  make_room(before, keep_, needed_);
+  make_room(before, keep_, {needed_, named_});
   try {
     write_files(partial, snapshot);
     if (::rename(partial.c_str(), path.c_str()) != 0)
@@ -251,7 +254,7 @@ std::string CheckpointFolder::write(const Snapshot& snapshot) {
   }
   sync_folder(path_);
   needed_.clear();
-  keep_newest(before, keep_ - 1);
+  keep_newest(before, keep_ - 1, {named_});
   return path;
 }
 

@@ -63,6 +63,8 @@ class CheckpointFolder {
 
   // This checkpoint stays until a new one is complete, because a restart begins there.
   void keep_until_next(std::string checkpoint) { needed_ = std::move(checkpoint); }
+  // This checkpoint, which the user has named, stays.
+  void keep(std::string checkpoint) { named_ = std::move(checkpoint); }
 
   // Gives a checkpoint a name by which it is not found again: the new path. Throws Error(create).
   std::string set_aside(const std::string& checkpoint);
@@ -70,7 +72,7 @@ class CheckpointFolder {
  private:
   const std::string path_;
   const int keep_;
-  std::string needed_;  // "": none
+  std::string needed_, named_;  // "": none
   UniqueFd lock_;
 };
 

@@ -199,6 +199,14 @@ TEST_CASE(
   CHECK(names_in(folder) == Names{"000006-step-7", "000005-step-5"});
 }
 
+TEST_CASE("the checkpoint that checkpoint.resume names stays, and counts towards those that are kept") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home.path(), 2);
+  folder.keep(folder.write(snapshot(1)));
+  for (int step = 2; step <= 5; ++step) folder.write(snapshot(step));
+  CHECK(names_in(folder) == Names{"000005-step-5", "000001-step-1"});
+}
+
 TEST_CASE("a file that is missing, cut, empty or changed in one bit is named") {
   const TemporaryFolder home;
   CheckpointFolder folder(home.path(), kKeepAll);

@@ -316,6 +316,8 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   std::optional<Checkpoint> checkpoint;
   if (training.world.env.rank == 0) checkpoint = find_checkpoint(training, folder);
   if (checkpoint && folder != nullptr) folder->keep_until_next(checkpoint->path);
+  const std::string& named = training.job.checkpoint.resume;
+  if (folder != nullptr && named != "auto" && named != "never") folder->keep(named);
   const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
   if (is_new_keeper && !checkpoint) require_checkpoint(training);
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
