@@ -103,8 +103,16 @@ void require_own_folder(const std::string& folder) {
   }
 }
 
+// Beside the model. A checkpoint with another file in it would never be removed (checkpoint.keep), so its report is beside the checkpoint.
+fs::path usual_folder(const std::string& model) {
+  const fs::path home = (current_folder() / fs::path(model)).lexically_normal().parent_path();
+  std::error_code problem;
+  return (fs::exists(home / job::kManifestName, problem) ? home.parent_path() : home) / "eval";
+}
+
 std::string find_folder(const FoundFlags& found, const std::string& model) {
-  const fs::path folder = found.value("--output_dir").value_or(fs::path(model).parent_path() / "eval");
+  const auto asked = found.value("--output_dir");
+  const fs::path folder = asked ? fs::path(*asked) : usual_folder(model);
   std::string path = (current_folder() / folder).lexically_normal();
   require_own_folder(path);
   make_directories(path);

@@ -350,8 +350,8 @@ const std::vector<Subcommand>& subcommands() {
        .summary = "Evaluate a trained model: accuracy, each class, confusion matrix, worst images",
        .details =
            "With a job file: the model in output.dir, or model.pretrained, on data.test. With MODEL, which is a model.safetensors, a checkpoint, or "
-           "the output.dir of a training: on DATA, a folder with one folder of images for each class, or a list of images. Prints tables, and writes them to a folder together with the predictions and the "
-           "confusion matrix as CSV files and a picture.",
+           "the output.dir of a training: on DATA, a folder with one folder of images for each class, or a list of images. Prints tables, and writes "
+           "them to a folder together with the predictions and the confusion matrix as CSV files and a picture.",
        .flags = eval_flags,
        .completes = Completes::files,
        .most_words = kAnyNumber,

@@ -166,6 +166,15 @@ TEST_CASE(
     CHECK(found["worst"].size() == 20);
   }
   CHECK(launch.folder.has("eval/confusion.svg"));
+
+  std::filesystem::create_directory(launch.folder / "000001-step-4");
+  std::filesystem::rename(launch.folder / "eval", launch.folder / "earlier");
+  std::filesystem::rename(launch.folder / "model.safetensors",
+                          launch.folder / "000001-step-4/model.safetensors");
+  launch.folder.write("000001-step-4/manifest.json", "{}");
+  CHECK(launch.run_words({"eval", "--device=cpu", "000001-step-4", "test.bin"}).code == 0);
+  CHECK(launch.folder.has("eval/confusion.svg"));
+  CHECK_FALSE(launch.folder.has("000001-step-4/eval"));  // which would keep the checkpoint from being removed
 }
 
 TEST_CASE("paths beside a model file start at the current folder") {

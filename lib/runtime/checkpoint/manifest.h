@@ -8,11 +8,12 @@
 #include <string>
 #include <string_view>
 
+#include "job/spec/model_path.h"
 #include "runtime/checkpoint/training_state.h"
 
 namespace fleetrun::runtime {
 
-constexpr const char* kManifestName = "manifest.json";
+using job::kManifestName;
 
 struct FileFacts {
   std::int64_t bytes = 0;
