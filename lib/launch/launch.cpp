@@ -32,6 +32,7 @@
 #include "launch/process/exit_status.h"
 #include "launch/process/guardian.h"
 #include "launch/run/dry_run.h"
+#include "launch/run/hang_sampler.h"
 #include "launch/run/run_until_done.h"
 #include "launch/run/tell_first_node.h"
 #include "launch/schedulers/settle_nodes.h"
@@ -169,6 +170,7 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   const bool temporary = options.log_dir.value.empty();
   if (temporary) options.log_dir.value = temporary_folder(environment);
   check_metrics_file(options);
+  check_hang_timeout(options);
   const std::optional<job::ParsedJob> job = read_job(options);
   const std::optional<EmbeddedRuntime> embedded = runtime_of(job);
   const Program program = find_program(requested_program(options), environment);

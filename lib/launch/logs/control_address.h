@@ -8,10 +8,13 @@
 
 namespace fleetrun::launch {
 
-// Names the folder to address_in; empty with errno set when it cannot be opened.
-UniqueFd open_control_folder(const std::string& path);
+struct ControlAddress {
+  UniqueFd folder;  // the address is valid as long as this is open; empty with errno set: there is no address
+  sockaddr_un address{};
+};
 
-sockaddr_un address_in(const UniqueFd& folder);
+// Of the socket in the folder `path`. Without /proc there is none if the path is too long for an address: ENAMETOOLONG.
+ControlAddress control_address(const std::string& path);
 
 // Whether a run listens in the folder.
 bool is_answered(const std::string& folder);

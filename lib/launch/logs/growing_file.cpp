@@ -9,6 +9,11 @@
 #include <fmt/format.h>
 
 namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kRemembered = 256;  // bytes: lines of a log differ by their time or step
+
+}  // namespace
 
 LogFile file_behind(const UniqueFd& fd, const LogFile& named) {
   const std::string path = fmt::format("/proc/self/fd/{}", fd.get());
@@ -28,9 +33,22 @@ ino_t GrowingFile::inode() const {
   return fd_ && ::fstat(fd_.get(), &facts) == 0 ? facts.st_ino : 0;
 }
 
+void GrowingFile::go_to(off_t place) {
+  place_ = place;
+  before_.clear();
+}
+
+bool GrowingFile::has_what_was_read() const {
+  const off_t end = size();
+  if (end <= place_ || before_.empty()) return end >= place_;
+  std::string now(before_.size(), '\0');
+  const ssize_t count = ::pread(fd_.get(), now.data(), now.size(), place_ - std::ssize(before_));
+  return count == std::ssize(before_) && now == before_;
+}
+
 bool GrowingFile::begins_anew() {
-  if (!fd_ || size() >= place_) return false;
-  place_ = 0;
+  if (!fd_ || has_what_was_read()) return false;
+  go_to(0);
   return true;
 }
 
@@ -39,13 +57,15 @@ std::string GrowingFile::read(std::size_t most) {
   const ssize_t count = fd_ ? ::pread(fd_.get(), text.data(), text.size(), place_) : 0;
   text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   place_ += static_cast<off_t>(text.size());
+  before_.append(text, text.size() - std::min(text.size(), kRemembered));
+  if (before_.size() > kRemembered) before_.erase(0, before_.size() - kRemembered);
   return text;
 }
 
 std::string GrowingFile::read_end(std::size_t most) {
   const off_t end = size();
   if (end <= place_) return "";
-  place_ = std::max(place_, end - static_cast<off_t>(most));
+  if (const off_t start = end - static_cast<off_t>(most); start > place_) go_to(start);
   return read(static_cast<std::size_t>(end - place_));
 }
 

@@ -32,12 +32,12 @@ class GrowingFile {
 
   bool is_open() const { return static_cast<bool>(fd_); }
   void close() { fd_.reset(); }
-  void go_to(off_t place) { place_ = place; }
+  void go_to(off_t place);
   off_t place() const { return place_; }  // of the next byte to read
   off_t size() const;
   ino_t inode() const;  // 0 without a descriptor
 
-  // True: the file is shorter than what was read of it, and is read from its start again.
+  // True: the file no longer has what was read of it last, and is read from its start again.
   bool begins_anew();
   // The next bytes, at most so many; "" at the end.
   std::string read(std::size_t most);
@@ -45,8 +45,11 @@ class GrowingFile {
   std::string read_end(std::size_t most);
 
  private:
+  bool has_what_was_read() const;
+
   UniqueFd fd_;
   off_t place_ = 0;
+  std::string before_;  // the last bytes in front of place_, as they were read
 };
 
 }  // namespace fleetrun::launch

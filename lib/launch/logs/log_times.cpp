@@ -31,8 +31,13 @@ std::int64_t seconds_of(WallClock::time_point time) {
 
 }  // namespace
 
-LogTimes::LogTimes(EventLoop& loop, const LogFolder& folder, std::vector<std::string> logs)
-    : loop_(loop), folder_(folder), logs_(std::move(logs)), sizes_(logs_.size()) {}
+LogTimes::LogTimes(EventLoop& loop, const LogFolder& folder, std::vector<std::string> logs,
+                   std::function<void(const std::string& log)> on_shorter)
+    : loop_(loop),
+      folder_(folder),
+      logs_(std::move(logs)),
+      sizes_(logs_.size()),
+      on_shorter_(std::move(on_shorter)) {}
 
 void LogTimes::begin_attempt() {
   sizes_.assign(sizes_.size(), 0);
@@ -58,6 +63,7 @@ void LogTimes::write() {
   for (std::size_t i = 0; i < logs_.size(); ++i) {
     const auto found = folder_.look("workerlog." + logs_[i]);
     if (!found || found->size == sizes_[i]) continue;
+    if (found->size < sizes_[i]) on_shorter_(logs_[i]);
     sizes_[i] = found->size;
     entries += fmt::format("{} {} {}\n", seconds_of(WallClock::now()), logs_[i], found->size);
   }

@@ -22,8 +22,10 @@ class LogTimes {
   static constexpr auto kFirstPause = std::chrono::seconds(1);  // until there are so many entries
   static constexpr std::size_t kManyEntries = 1 << 20;          // bytes
 
-  // `logs`: what stands after "workerlog." in their names.
-  LogTimes(EventLoop& loop, const LogFolder& folder, std::vector<std::string> logs);
+  // `logs`: what stands after "workerlog." in their names. `on_shorter` gets that of a log that is shorter than before.
+  LogTimes(
+      EventLoop& loop, const LogFolder& folder, std::vector<std::string> logs,
+      std::function<void(const std::string& log)> on_shorter = [](const std::string&) {});
 
   void begin_attempt();  // the logs are empty
   void look();           // some log may have grown
@@ -36,6 +38,7 @@ class LogTimes {
   const LogFolder& folder_;
   std::vector<std::string> logs_;
   std::vector<std::int64_t> sizes_;
+  std::function<void(const std::string& log)> on_shorter_;
   UniqueFd file_;
   std::size_t written_ = 0;  // bytes of entries
   bool waiting_ = false;

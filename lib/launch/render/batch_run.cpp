@@ -11,6 +11,7 @@
 #include "base/text/printable.h"
 #include "base/text/split_list.h"
 #include "launch/cli/command_line.h"
+#include "launch/cli/flags/flag_rows.h"
 #include "launch/cli/flags/launch_flags.h"
 #include "launch/cli/flags/read_flags.h"
 #include "launch/plan/program.h"
@@ -145,7 +146,19 @@ std::chrono::seconds rounded_up(Clock::duration time) {
   return std::chrono::ceil<std::chrono::seconds>(time);
 }
 
-void check_own_flags(const RenderFlags& own) {
+// `has`: a file for that target has a place for the value of the flag.
+void check_place(const Target& target, const char* flag, const std::string& value, bool Target::*has) {
+  if (value.empty() || target.*has) return;
+  std::vector<std::string> others;
+  for (const Target& other : targets())
+    if (other.*has) others.emplace_back(other.name);
+  throw bad_flag(
+      fmt::format("a file for {} has no place for {}; {} takes it", target.name, flag, listed(others)));
+}
+
+void check_own_flags(const Target& target, const RenderFlags& own) {
+  check_place(target, "--queue", own.queue, &Target::takes_queue);
+  check_place(target, "--image", own.image, &Target::takes_image);
   if (!own.folder.empty() && !own.folder.starts_with('/'))
     throw bad_flag(fmt::format("--folder is \"{}\", wanted a path that begins with /", own.folder));
   for (const auto& [flag, text] :
@@ -189,7 +202,7 @@ std::chrono::seconds BatchRun::stop_time() const {
 
 BatchRun plan_batch_run(const Target& target, const RenderFlags& own, const Words& words,
                         const JobFacts& job) {
-  check_own_flags(own);
+  check_own_flags(target, own);
   LaunchOptions scratch;
   const std::vector<Flag> table = launch_flags(scratch);
   const FoundFlags found = read_leading_flags(table, words);

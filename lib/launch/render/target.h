@@ -17,6 +17,8 @@ struct Target {
   bool takes_environment = false;   // a job gets variables of the shell that submits it
   bool brings_key = false;          // it hands out the key of --key_file by its own means
   bool logs_in_one_folder = false;  // the nodes may see the same log folder, so each gets one of its own
+  bool takes_queue = false;         // --queue
+  bool takes_image = false;         // --image
   std::string (*write)(const BatchRun& run) = nullptr;
 };
 

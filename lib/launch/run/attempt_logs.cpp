@@ -1,5 +1,9 @@
 #include "launch/run/attempt_logs.h"
 
+#include <utility>
+
+#include <fmt/format.h>
+
 namespace fleetrun::launch {
 namespace {
 
@@ -26,7 +30,8 @@ AttemptLogs::AttemptLogs(EventLoop& loop, const RunPlan& plan, const LogFolder& 
       plan_(plan),
       logs_(logs),
       console_(console),
-      times_(loop, logs, log_names(plan.cluster.console)),
+      times_(loop, logs, log_names(plan.cluster.console),
+             [this](const std::string& log) { warn_of_loss(log); }),
       folder_(loop, logs.path(), pause_between_looks(plan.cluster.console), [this] { look(); }) {}
 
 void AttemptLogs::begin_attempt(int attempt, const std::string& host) {
@@ -40,6 +45,15 @@ void AttemptLogs::look() {
   if (views_.empty()) return;  // the run waits for other nodes
   times_.look();
   views_.back()->look();
+}
+
+// Once in a run: usually all ranks run the same program.
+void AttemptLogs::warn_of_loss(const std::string& log) {
+  if (std::exchange(warned_, true)) return;
+  console_.warn(fmt::format(
+      "{} was emptied, and what the rank had written is lost; \"> /dev/stderr\" and \"> /dev/stdout\" in a rank do "
+      "that, \">&2\" and \">>\" do not",
+      logs_.file("workerlog." + log)));
 }
 
 std::string AttemptLogs::bar() const { return views_.empty() ? "" : views_.back()->bar(); }

@@ -27,6 +27,7 @@ class AttemptLogs {
  private:
   std::vector<ConsoleSource> sources(int attempt, const std::string& host) const;
   void look();
+  void warn_of_loss(const std::string& log);
 
   EventLoop& loop_;
   const RunPlan& plan_;
@@ -35,6 +36,7 @@ class AttemptLogs {
   LogTimes times_;
   std::vector<std::unique_ptr<ConsoleView>> views_;  // of all attempts: the loop may call earlier ones
   FolderWatch folder_;
+  bool warned_ = false;
 };
 
 }  // namespace fleetrun::launch

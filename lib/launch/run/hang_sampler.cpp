@@ -6,6 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/error/error.h"
 #include "base/run/progress_page.h"
 #include "launch/process/proc_files.h"
 
@@ -18,15 +21,22 @@ constexpr std::string_view kLineEnds = "\n\r";       // a progress bar writes it
 constexpr int kLooks = 10;                           // at the ranks within the time of a hang
 constexpr Clock::duration kLookEvery = std::chrono::seconds(1), kLookOften = std::chrono::milliseconds(50);
 
-// What the process tree below `root` has done so far.
-void add_work(pid_t root, RankSample& sample) {
-  sample.worked = {};
+void add_work_below(pid_t root, Work& work) {
   for (const pid_t pid : list_process_tree(root)) {
-    if (const auto stat = read_process_stat(pid)) sample.worked += stat->cpu_time;
+    if (const auto stat = read_process_stat(pid)) work.cpu_time += stat->cpu_time;
     const ProcessIo io = read_process_io(pid);
-    sample.bytes_read += io.read;
-    sample.bytes_written += io.written;
+    work.bytes_read += io.read;
+    work.bytes_written += io.written;
   }
+}
+
+// They became our children when their parents ended, because we are the subreaper.
+Work work_of_detached(const RunState& state) {
+  Work work;
+  for (const pid_t child : list_children())
+    if (std::ranges::none_of(state.workers, [child](const WorkerRecord& rank) { return rank.pid == child; }))
+      add_work_below(child, work);
+  return work;
 }
 
 std::vector<LogRule> log_rules(const LaunchOptions& options) {
@@ -51,6 +61,14 @@ HangOptions hang_options(const RunPlan& plan) {
 }
 
 }  // namespace
+
+void check_hang_timeout(const LaunchOptions& options) {
+  if (!options.hang_timeout.value || shows_own_processes()) return;
+  throw Error(ErrorKind::os,
+              fmt::format("{} needs /proc, where fleetrun sees whether the ranks work; there is none here",
+                          options.hang_timeout.source),
+              "--log_rule 'REGEX within S' needs no /proc");
+}
 
 HangSampler::HangSampler(const RunPlan& plan, const LogFolder& logs)
     : plan_(plan),
@@ -81,6 +99,7 @@ std::optional<std::string> HangSampler::look(const RunState& state, const SignsO
                                              TimePoint now) {
   HangSample sample;
   sample.elsewhere = elsewhere;
+  if (options_.silence) sample.detached = work_of_detached(state);
   sample.rules_matched.resize(log_rules_.size());
   for (std::size_t i = 0; i < tails_.size(); ++i) {
     sample.ranks.push_back(sample_rank(i, state));
@@ -100,7 +119,7 @@ RankSample HangSampler::sample_rank(std::size_t rank, const RunState& state) con
     sample.stopped = stat->state == 'T';
     sample.debugged = stat->state == 't';
   }
-  if (options_.silence) add_work(pid, sample);
+  if (options_.silence) add_work_below(pid, sample.work);
   if (rank >= state.pages.size()) return sample;
   const ProgressPage& page = *state.pages[rank];
   const Phase phase = page.phase.load(std::memory_order_relaxed);

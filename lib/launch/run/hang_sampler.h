@@ -13,6 +13,9 @@
 
 namespace fleetrun::launch {
 
+// Throws Error(os) if --hang_timeout is given, and no /proc shows whether the ranks work.
+void check_hang_timeout(const LaunchOptions& options);
+
 class HangSampler {
  public:
   HangSampler(const RunPlan& plan, const LogFolder& logs);  // both outlive it

@@ -83,14 +83,14 @@ std::string read_line(const UniqueFd& socket, const std::string& folder) {
 }  // namespace
 
 UniqueFd ControlClient::connect(Time deadline) const {
-  const UniqueFd folder = open_control_folder(folder_);
-  if (!folder) throw file_error(errno, "looking for a run in", folder_);
-  const sockaddr_un address = address_in(folder);
+  const ControlAddress found = control_address(folder_);
+  if (!found.folder) throw file_error(errno, "looking for a run in", folder_);
   while (true) {
     UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!fd) throw Error(ErrorKind::os, fmt::format("making a socket: {}", describe_errno(errno)));
     limit_waits(fd);
-    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&found.address), sizeof found.address) == 0)
+      return fd;
     if (errno == EACCES) throw foreign_run(folder_);
     if (errno != ENOENT && errno != ECONNREFUSED) throw no_answer(folder_, describe_errno(errno));
     if (!is_in_use(folder_)) throw no_run(folder_);

@@ -30,12 +30,11 @@ std::optional<std::string> allowed_sender(int fd) {
 }
 
 UniqueFd listen_in(const std::string& path) {
-  const UniqueFd folder = open_control_folder(path);
+  const ControlAddress found = control_address(path);
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!folder || !fd) return UniqueFd();
-  const sockaddr_un address = address_in(folder);
+  if (!found.folder || !fd) return UniqueFd();
   ::fchmod(fd.get(), 0600);  // the file gets this mode
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&found.address), sizeof found.address) != 0 ||
       ::listen(fd.get(), static_cast<int>(kMostControlPeers)) != 0)
     return UniqueFd();
   return fd;

@@ -14,9 +14,9 @@ constexpr std::size_t kStepTimes = 500;       // enough for a 99th percentile
 constexpr int kStepFactor = 5;
 constexpr auto kTick = std::chrono::milliseconds(10);  // in which the kernel counts processor time
 
-bool works(const RankSample& before, const RankSample& now, Clock::duration between) {
+bool goes_on(const Work& before, const Work& now, Clock::duration between) {
   const auto idle = std::chrono::duration_cast<Clock::duration>(kIdleShare * between);
-  if (now.worked - before.worked > std::max<Clock::duration>(idle, kTick)) return true;
+  if (now.cpu_time - before.cpu_time > std::max<Clock::duration>(idle, kTick)) return true;
   if (now.bytes_written > before.bytes_written) return true;
   return now.bytes_read > before.bytes_read + static_cast<std::uint64_t>(kIdleReading * in_seconds(between));
 }
@@ -36,6 +36,8 @@ std::optional<std::string> HangRules::look(const HangSample& sample, TimePoint n
     return std::nullopt;
   }
   for (std::size_t i = 0; i < ranks_.size(); ++i) remember(ranks_[i], sample.ranks.at(i), now);
+  if (goes_on(detached_, sample.detached, now - *last_look_)) detached_active_ = now;
+  detached_ = sample.detached;
   if (sample.elsewhere.excuses_steps || waits_for_disk(now)) excuse_others(now);
   last_look_ = now;
   if (std::none_of(ranks_.begin(), ranks_.end(), [](const RankMemory& rank) { return rank.last.running; }))
@@ -49,13 +51,16 @@ void HangRules::begin(const HangSample& sample, TimePoint now) {
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     ranks_[i] = {.last = sample.ranks.at(i), .active = now, .not_stopped = now, .stepped = now, .alive = now};
   std::fill(matched_.begin(), matched_.end(), now);
+  detached_ = sample.detached;
+  detached_active_ = now;
   last_look_ = now;
 }
 
 void HangRules::remember(RankMemory& memory, const RankSample& sample, TimePoint now) {
   const RankSample& before = memory.last;
   const bool beats = sample.beat != before.beat, ends = before.running && !sample.running;
-  if (beats || ends || sample.log_bytes != before.log_bytes || works(before, sample, now - *last_look_))
+  if (beats || ends || sample.log_bytes != before.log_bytes ||
+      goes_on(before.work, sample.work, now - *last_look_))
     memory.active = now;
   if (!sample.stopped) memory.not_stopped = now;
   if (beats || sample.training != before.training || sample.on_disk != before.on_disk) memory.alive = now;
@@ -83,7 +88,7 @@ SignsOfLife HangRules::signs() const {
   SignsOfLife signs;
   if (!last_look_) return signs;
   const auto latest = std::ranges::max_element(ranks_, {}, &RankMemory::active);
-  if (latest != ranks_.end()) signs.silent = *last_look_ - latest->active;
+  if (latest != ranks_.end()) signs.silent = *last_look_ - std::max(latest->active, detached_active_);
   for (const TimePoint matched : matched_) signs.unmatched.push_back(*last_look_ - matched);
   signs.excuses_steps = debugged_ || waits_for_disk(*last_look_);
   return signs;
@@ -91,7 +96,8 @@ SignsOfLife HangRules::signs() const {
 
 std::optional<std::string> HangRules::judge_silence(const SignsOfLife& elsewhere, TimePoint now) const {
   if (!options_.silence) return std::nullopt;
-  bool all_silent = elsewhere.silent.value_or(*options_.silence) >= *options_.silence;
+  bool all_silent = elsewhere.silent.value_or(*options_.silence) >= *options_.silence &&
+                    now - detached_active_ >= *options_.silence;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const RankMemory& rank = ranks_[i];
     if (rank.last.running && now - rank.not_stopped >= *options_.silence)

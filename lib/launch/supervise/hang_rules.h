@@ -1,8 +1,8 @@
 // Decides from samples of the ranks whether a run still makes progress. Uses no clock, processes or files.
 //
 // A run hangs when one of these holds:
-//   any program   for `silence`, no log has grown, and no rank has worked (used processor time, read or written files),
-//                 sent a beat or ended; or one rank has been stopped for that long
+//   any program   for `silence`, no log has grown, and no rank, and no process that left a rank's process tree, has worked (used
+//                 processor time, read or written files), sent a beat or ended; or one rank has been stopped for that long
 //   log rules     no line has matched within the rule's time
 //   job files     a rank that trains has made no step for max(30 s, 5 x the 99th percentile of the step times so far),
 //                 or has waited for a disk for 5 min. While one rank waits for a disk, the others are not late.
@@ -19,13 +19,18 @@
 
 namespace fleetrun::launch {
 
+// Of a process tree, so far.
+struct Work {
+  Clock::duration cpu_time{};
+  std::uint64_t bytes_read = 0, bytes_written = 0;
+};
+
 struct RankSample {
   bool running = false;
-  bool stopped = false;                             // by SIGSTOP
-  std::uint64_t log_bytes = 0;                      // written so far
-  Clock::duration worked{};                         // processor time of its process tree so far
-  std::uint64_t bytes_read = 0, bytes_written = 0;  // by its process tree so far
-  bool training = false;                            // the embedded runtime says so; step and beat are valid
+  bool stopped = false;         // by SIGSTOP
+  std::uint64_t log_bytes = 0;  // written so far
+  Work work;                    // of its process tree
+  bool training = false;        // the embedded runtime says so; step and beat are valid
   std::uint64_t step = 0;
   std::int64_t beat = 0;  // changes with each sign of life
   bool on_disk = false;   // it trains, and waits to read data or for a write to end
@@ -34,6 +39,7 @@ struct RankSample {
 
 struct HangSample {
   std::vector<RankSample> ranks;
+  Work detached;  // of processes that ranks started and that are in no rank's process tree any more
   std::vector<bool> rules_matched;  // since the last sample
   SignsOfLife elsewhere;            // of the other nodes
 };
@@ -88,6 +94,8 @@ class HangRules {
   std::vector<TimePoint> matched_;          // per rule
   std::deque<Clock::duration> step_times_;  // the latest ones, of all ranks
   std::optional<TimePoint> last_look_;
+  Work detached_;  // as of the last look
+  TimePoint detached_active_;
   bool debugged_ = false;  // as of the last look
 };
 

@@ -114,5 +114,32 @@ TEST_CASE("without /proc, three generations are searched one after the other, an
   for (const char* name : {"pid2", "pid3"}) CHECK_FALSE(is_alive(launch.pid_in(name)));
 }
 
+TEST_CASE("hunt: without /proc, ps shows a run and stop ends it") {
+  if (testing::kSlowdown > 1) LEAVE_OUT("the address sanitizer reads /proc as it starts");
+  if (!is_root() || !can_mount()) LEAVE_OUT("nothing can be mounted here");
+  const ScriptLaunch launch;
+  launch.script_command({}, "echo up > up\nexec sleep 300\n");
+  const std::string fleetrun = FLEETRUN_BINARY;
+  const Words command = {
+      "/bin/sh", "-c",
+      fleetrun + " --grace=0.1 /bin/sh worker.sh & while [ ! -s up ]; do sleep 0.01; done; " + fleetrun +
+          " ps --json > ps.json && " + fleetrun + " stop; wait $!; echo $? > code"};
+  const ChildResult result = run_child(after_mount("mount -t tmpfs tmpfs /proc", command), launch.options());
+  CHECK_MESSAGE(launch.folder.read("code") == "143\n", result.err);
+  CHECK(contains(launch.folder.read("ps.json"), "\"command\": [\"/bin/sh\", \"worker.sh\"]"));
+}
+
+TEST_CASE("hunt: without /proc, --hang_timeout is refused, because no rank can be seen working") {
+  if (testing::kSlowdown > 1) LEAVE_OUT("the address sanitizer reads /proc as it starts");
+  if (!is_root() || !can_mount()) LEAVE_OUT("nothing can be mounted here");
+  const ScriptLaunch launch;
+  const Words command = launch.script_command({"--hang_timeout=5"}, "exit 3\n");
+  const ChildResult result = run_child(after_mount("mount -t tmpfs tmpfs /proc", command), launch.options());
+  CHECK(result.code == 71);
+  CHECK_MESSAGE(
+      contains(result.err, "--hang_timeout needs /proc, where fleetrun sees whether the ranks work"),
+      result.err);
+}
+
 }  // namespace
 }  // namespace fleetrun::bystander_fault_test

@@ -119,6 +119,30 @@ TEST_CASE("hunt 5: a progress bar that ends its lines with a carriage return obe
   CHECK_MESSAGE(result.code == 0, result.err);
 }
 
+TEST_CASE("hunt: a rank that waits for work which it started in a session of its own does not hang") {
+  const ScriptLaunch launch;
+  launch.folder.write("busy.sh",
+                      "end=$(($(date +%s) + 3))\nwhile [ $(date +%s) -lt $end ]; do :; done\n"
+                      "echo done > answer\n");
+  const ChildResult result =
+      launch.run_script({"--hang_timeout=1", "--grace=0.1"},
+                        "mkfifo answer\nsetsid -f /bin/sh busy.sh\nread line < answer\necho $line\n");
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK(launch.folder.read("log/workerlog.0") == "done\n");
+}
+
+TEST_CASE("hunt: a rank that empties its own log through /dev/stderr is told how not to") {
+  const ScriptLaunch launch;
+  const ChildResult result =
+      launch.run_script({"--nproc_per_node=2"},
+                        "echo a long first line\nuntil grep -q \" $RANK \" log/.times; do sleep 0.05; done\n"
+                        "[ $RANK = 1 ] || exit 0\necho oops > /dev/stderr\n");
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK(launch.folder.read("log/workerlog.1") == "oops\n");
+  CHECK_MESSAGE(contains(result.err, "warning: log/workerlog.1 was emptied"), result.err);
+  CHECK(contains(result.err, "\">&2\" and \">>\" do not"));
+}
+
 TEST_CASE("W6: a silent and idle program is found, its stacks are written, and it can be started again") {
   const ScriptLaunch launch;
   std::filesystem::create_directory(launch.folder / "tools");

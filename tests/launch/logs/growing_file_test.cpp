@@ -30,6 +30,17 @@ TEST_CASE("a file that somebody empties begins anew") {
   CHECK_FALSE(file.begins_anew());
 }
 
+TEST_CASE("a file that grows past its old length after it was emptied begins anew, too") {
+  const TemporaryFolder folder;
+  folder.write("log", "step 1\nstep 2\n");
+  GrowingFile file(folder / "log");
+  file.read(100);
+  folder.write("log", "step 3\nstep 4\nstep 5\n");
+  CHECK(file.begins_anew());
+  CHECK(file.read(100) == "step 3\nstep 4\nstep 5\n");
+  CHECK_FALSE(file.begins_anew());
+}
+
 TEST_CASE("of a flood only the end is read") {
   const TemporaryFolder folder;
   folder.write("log", "0123456789");

@@ -117,10 +117,9 @@ TEST_CASE("hunt 4: what a rank writes as its error file is of its attempt, whate
 }
 
 void bind_control_socket(const std::string& path) {
-  const UniqueFd folder = open_control_folder(path);
+  const ControlAddress found = control_address(path);
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const sockaddr_un address = address_in(folder);
-  REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&found.address), sizeof found.address) == 0);
 }
 
 // Leaves the list of a run that was killed.

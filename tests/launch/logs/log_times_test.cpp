@@ -22,6 +22,23 @@ TEST_CASE("the end of a log is older than any time after the end of the attempt"
   CHECK(places_in_logs(folder / "log", {"0"}, now - std::chrono::hours(1)) == LogPlaces{{"0", 0}});
 }
 
+TEST_CASE("a log that a rank empties is told by name, once for each time") {
+  const TemporaryFolder folder;
+  const LogFolder logs(folder / "log");
+  EventLoop loop;
+  std::vector<std::string> shorter;
+  LogTimes times(loop, logs, {"0", "1.err"}, [&](const std::string& log) { shorter.push_back(log); });
+  times.begin_attempt();
+  folder.write("log/workerlog.0", "one\n");
+  folder.write("log/workerlog.1.err", "one\ntwo\n");
+  times.finish();
+  folder.write("log/workerlog.0", "one\nmore\n");
+  folder.write("log/workerlog.1.err", "three\n");
+  times.finish();
+  times.finish();
+  CHECK(shorter == std::vector<std::string>{"1.err"});
+}
+
 TEST_CASE("the place in a log is that of the last entry before the time") {
   const TemporaryFolder folder;
   folder.write(".times", "100 0 500\n100 1 20\n105 0 900\n150 1.err 7\n200 0 1000\n");

@@ -158,6 +158,22 @@ TEST_CASE("flags of render that would break the file are refused") {
   CHECK(refused({.folder = "/a b", .queue = "gpu_long"}) == "accepted");
 }
 
+TEST_CASE("a queue or an image is refused where the file has no place for it") {
+  const auto refused = [](const char* target, const RenderFlags& own) {
+    try {
+      plan_batch_run(find_target(target), own, {"--nproc_per_node=1", "train.py"}, std::nullopt);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("accepted");
+  };
+  CHECK(refused("k8s", {.queue = "gpu"}) ==
+        "a file for k8s has no place for --queue; slurm, pbs, lsf or volcano takes it");
+  CHECK(refused("slurm", {.image = "me/img:1"}) ==
+        "a file for slurm has no place for --image; k8s, kubeflow, jobset or volcano takes it");
+  CHECK(refused("volcano", {.image = "me/img:1", .queue = "gpu"}) == "accepted");
+}
+
 TEST_CASE("an unknown target is refused with the one that was meant") {
   CHECK_THROWS_WITH_AS(
       find_target("slrum"),

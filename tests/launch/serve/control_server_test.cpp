@@ -37,11 +37,10 @@ auto with_server(const TemporaryFolder& folder, std::size_t times, Work work, Cl
 }
 
 UniqueFd connect_to(const TemporaryFolder& folder) {
-  const UniqueFd opened = open_control_folder(folder.path());
-  const sockaddr_un address = address_in(opened);
+  const ControlAddress found = control_address(folder.path());
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? std::move(fd)
-                                                                                               : UniqueFd();
+  const auto* const address = reinterpret_cast<const sockaddr*>(&found.address);
+  return ::connect(fd.get(), address, sizeof found.address) == 0 ? std::move(fd) : UniqueFd();
 }
 
 // Waits for what comes first, the connection's end or a byte.

@@ -103,29 +103,38 @@ TEST_CASE("one rank that writes is enough") {
 
 TEST_CASE("one rank that works is enough, timers of a waiting program are not") {
   Scene scene({.silence = 10s});
-  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[0].worked += 200ms; }).empty());
-  CHECK_FALSE(scene.pass(20s, [](HangSample& sample) { sample.ranks[0].worked += 20ms; }).empty());
+  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[0].work.cpu_time += 200ms; }).empty());
+  CHECK_FALSE(scene.pass(20s, [](HangSample& sample) { sample.ranks[0].work.cpu_time += 20ms; }).empty());
 }
 
 TEST_CASE(
     "own_file.py: one rank that reads or writes files is enough, monitors of a waiting program are not") {
   Scene scene({.silence = 10s});
-  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[0].bytes_read += 1'000'000; }).empty());
-  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[0].bytes_written += 1'000'000; }).empty());
-  CHECK_FALSE(scene.pass(20s, [](HangSample& sample) { sample.ranks[0].bytes_read += 20'000; }).empty());
+  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[0].work.bytes_read += 1'000'000; }).empty());
+  CHECK(
+      scene.pass(100s, [](HangSample& sample) { sample.ranks[0].work.bytes_written += 1'000'000; }).empty());
+  CHECK_FALSE(scene.pass(20s, [](HangSample& sample) { sample.ranks[0].work.bytes_read += 20'000; }).empty());
 }
 
 TEST_CASE("hunt 4: a rank that writes a few bytes to a file each second is enough") {
   Scene scene({.silence = 10s});
-  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[1].bytes_written += 2; }).empty());
+  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[1].work.bytes_written += 2; }).empty());
 }
 
 TEST_CASE("a child that ends takes its bytes with it, which is no sign of life") {
   Scene scene({.silence = 10s});
-  scene.sample.ranks[0].bytes_read = scene.sample.ranks[0].bytes_written = 5'000'000;
+  scene.sample.ranks[0].work.bytes_read = scene.sample.ranks[0].work.bytes_written = 5'000'000;
   scene.pass(1s);
-  scene.sample.ranks[0].bytes_read = scene.sample.ranks[0].bytes_written = 1000;
+  scene.sample.ranks[0].work.bytes_read = scene.sample.ranks[0].work.bytes_written = 1000;
   CHECK_FALSE(scene.pass(20s).empty());
+}
+
+TEST_CASE("the work of a process that left its rank's process tree is enough") {
+  Scene scene({.silence = 10s});
+  CHECK(scene.pass(100s, [](HangSample& sample) { sample.detached.cpu_time += 500ms; }).empty());
+  CHECK(scene.rules.signs().silent == 0s);
+  CHECK(scene.pass(9s).empty());
+  CHECK(scene.pass(1s) == "no rank writes anything or works for 10 s");
 }
 
 TEST_CASE("row 2: one rank that shows a sign of life is enough") {
@@ -136,7 +145,7 @@ TEST_CASE("row 2: one rank that shows a sign of life is enough") {
 TEST_CASE("a stopped rank is a hang though the others burn processor time") {
   Scene scene({.silence = 10s});
   const auto spin = [](HangSample& sample) {
-    sample.ranks[0].worked += 1s;
+    sample.ranks[0].work.cpu_time += 1s;
     sample.ranks[1].stopped = true;
   };
   CHECK(scene.pass(60s, spin) == "rank 1 is stopped for 10 s");
