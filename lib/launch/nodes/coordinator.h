@@ -203,6 +203,7 @@ class Coordinator {
   Actions conclude_if_all_ended(TimePoint now);
   Actions conclude(TimePoint now);
   Actions go_on_or_end(TimePoint now);
+  NodeFailure without_restart(NodeFailure failure) const;
   bool may_start_again(const NodeFailure& failure) const;
   bool lost_any() const;
   std::optional<int> first_to_fail() const;

@@ -194,7 +194,7 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
   }
   if (!may_start_again(failure)) return end(failure, first);
   if (lost_any() && worth_restarting(options_.restart, failure.exit_code)) {
-    if (!restarts_.after_loss(now)) return end(failure, first);
+    if (!restarts_.after_loss(now)) return end(without_restart(failure), first);
     return go_on(failure, {}, now);
   }
   const auto delay = restarts_.after(failure.exit_code, now - started_, now, highest_step());
@@ -202,6 +202,11 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
   if (!restarts_.crash_loop()) return end(failure, first);
   failure.exit_code = static_cast<int>(ErrorKind::gave_up);
   return end(failure, first, true);
+}
+
+NodeFailure Coordinator::without_restart(NodeFailure failure) const {
+  if (!restarts_.forbidden()) failure.block += no_restart_is_left(options_.restart);
+  return failure;
 }
 
 bool Coordinator::may_start_again(const NodeFailure& failure) const {

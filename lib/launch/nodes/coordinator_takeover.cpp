@@ -77,7 +77,7 @@ Coordinator::Actions Coordinator::take_over(TimePoint now) {
   standing_.detection = options_.takes_over->detection;
   stop_began_ = began_;
   ended_ = now;
-  if (!restarts_.after_loss(now)) return end(options_.takes_over->loss, std::nullopt);
+  if (!restarts_.after_loss(now)) return end(without_restart(options_.takes_over->loss), std::nullopt);
   ending_ = options_.takes_over->loss;
   ending_->block.clear();
   return begin_next({}, now);

@@ -349,7 +349,9 @@ void NodeSession::on_lost(const std::string& why) {
   if (!known_ && !server_ && !leaving_ && may_search())
     return look_.call_at(Clock::now(), [this] { join_again(); });
   over_ = true;
-  const NodeFailure failure = loss_of_first(why);
+  NodeFailure failure = loss_of_first(why);
+  if (is_elastic() && RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()))
+    failure.block += no_restart_is_left(options_.restart);
   tell_run(EndedElsewhere{failure.line, failure.exit_code});
   answer(Over{failure, 0});
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/error/exit_codes.h"
 
 namespace fleetrun::launch {
@@ -15,6 +17,10 @@ bool worth_restarting(const RestartPolicy& policy, int exit_code) {
   const auto repeats = [&](const ExitCode& row) { return row.code == exit_code && row.repeats; };
   return std::ranges::none_of(exit_codes(), repeats) &&
          std::ranges::find(policy.never_after, exit_code) == policy.never_after.end();
+}
+
+std::string no_restart_is_left(const RestartPolicy& policy) {
+  return fmt::format("fleetrun: no restart is left (--max_restart={})\n", policy.most);
 }
 
 bool RestartCounter::is_inside_window(TimePoint began, TimePoint now) const {

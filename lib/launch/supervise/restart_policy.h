@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct RestartPolicy {
 
 // False for a failure that would repeat: base/error/exit_codes.def, and the user's own codes.
 bool worth_restarting(const RestartPolicy& policy, int exit_code);
+
+// The line of a run that ends, although it could go on after another restart.
+std::string no_restart_is_left(const RestartPolicy& policy);
 
 // What another node counted before.
 struct EarlierRestarts {

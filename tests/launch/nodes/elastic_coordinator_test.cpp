@@ -222,6 +222,7 @@ TEST_CASE("without a restart that is left, a lost node ends an elastic run, too"
   REQUIRE(scene.last<Over>(1) != nullptr);
   CHECK(scene.last<Over>(1)->failure->cause == "node_lost");
   CHECK(scene.last<Over>(1)->failure->exit_code == 75);
+  CHECK(scene.last<Over>(1)->failure->block.ends_with("fleetrun: no restart is left (--max_restart=0)\n"));
 }
 
 TEST_CASE(

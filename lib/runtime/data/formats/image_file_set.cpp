@@ -8,7 +8,10 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error/error.h"
+#include "base/text/plural.h"
 #include "runtime/data/formats/read_bytes.h"
 
 namespace fleetrun::runtime {
@@ -40,6 +43,19 @@ std::optional<ImageShape> probe(const std::string& path, ReadScratch& scratch) {
   }
 }
 
+// For images of which none tells its size: the error of the first one is that of all.
+[[noreturn]] void refuse_all(const std::vector<std::string>& paths, ReadScratch& scratch) {
+  const std::string all = plural(paths.size(), "image");
+  try {
+    read_whole(paths.front(), kMaxFileBytes, scratch.file);
+    scratch.decoder.decode(scratch.file, paths.front(), {{}, {1, kUsualSide, kUsualSide}}, scratch.image);
+  } catch (const Error& problem) {
+    throw Error(problem.kind(), fmt::format("none of {} can be read; the first: {}", all, problem.message()));
+  }
+  throw Error(ErrorKind::data,
+              fmt::format("none of {} tells its size; the first is {}", all, paths.front()));
+}
+
 // The size that all images share, or the usual square when they differ; stops at the first that does.
 ImageShape common_shape(const std::vector<std::string>& paths, int channels) {
   ReadScratch scratch;
@@ -51,6 +67,7 @@ ImageShape common_shape(const std::vector<std::string>& paths, int channels) {
     if (shape->width != common->width || shape->height != common->height)
       return {channels, kUsualSide, kUsualSide};
   }
+  if (!common && !paths.empty()) refuse_all(paths, scratch);
   if (!common) return {channels, kUsualSide, kUsualSide};
   return {channels, common->height, common->width};
 }

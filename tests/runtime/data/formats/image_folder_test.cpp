@@ -233,6 +233,14 @@ TEST_CASE("a broken file is reported when it is read, and does not decide the si
   CHECK(read(*set, 3).size() == 192);
 }
 
+TEST_CASE("hunt: images of which none can be read are refused with the error of the first") {
+  const Folder folder;
+  folder.add("a", "0.jpg", "<html>");
+  folder.add("b", "1.jpg", "");
+  check_error(ErrorKind::data, "none of 2 images can be read; the first: " + folder.path() + "/a/0.jpg: no JPEG",
+              [&] { folder.open(); });
+}
+
 TEST_CASE("a file that vanished, or is a folder or a pipe, is named at once") {
   const Folder folder;
   folder.add("a", "1.png", make_png(gradient_image(3, 4, 4)));
