@@ -49,7 +49,8 @@ inline std::map<std::string, std::string> newest(const Launch& launch) {
   std::map<std::string, std::string> files;
   const std::string folder = "output/saved/" + saved(launch).back();
   for (const auto& entry : fs::directory_iterator(launch.folder / folder))
-    files[entry.path().filename()] = launch.folder.read(folder + "/" + entry.path().filename().string());
+    if (entry.path().filename() != "history.csv")  // its rows have times
+      files[entry.path().filename()] = launch.folder.read(folder + "/" + entry.path().filename().string());
   return files;
 }
 

@@ -166,15 +166,8 @@ void LogFolder::add_own_names(const std::string& folder, std::vector<std::string
   }
 }
 
-// A run without ranks, or one of another program, moved the history to previous/ and began none.
-std::string LogFolder::read_earlier_history() const {
-  if (owns(kHistoryName)) return read_history(kMostHistoryBytes);
-  return read_history(kMostHistoryBytes, previous_name(kHistoryName));
-}
-
 // Begins the list of this run.
 void LogFolder::clear(const LogPlan& plan) {
-  if (plan.has_train_report) earlier_history_ = read_earlier_history();
   std::vector<std::string> earlier, before_that;
   for (const std::string& name : own_names())
     (name.starts_with(kPreviousFolder) ? before_that : earlier).push_back(name);
@@ -265,12 +258,9 @@ UniqueFd LogFolder::open_times() const {
   return files_->create(kTimesName, O_APPEND);
 }
 
-// A resumed training adds rows to the earlier ones. Any other training begins with an empty file, because rank 0 removes the rows. The file
-// of the earlier run stays in previous/.
+// Rank 0 writes the rows: those of the checkpoint first, if it goes on from one.
 void LogFolder::prepare_history() const {
-  if (files_->owns(kHistoryName)) return;
-  const UniqueFd fd = files_->create(kHistoryName);
-  write_all(fd.get(), earlier_history_, file(kHistoryName));
+  if (!files_->owns(kHistoryName)) files_->create(kHistoryName);
 }
 
 UniqueFd LogFolder::open_stacks(int rank) const {
@@ -327,9 +317,9 @@ void LogFolder::write_endpoints(const std::vector<Endpoint>& endpoints) const {
   write(kEndpointsName, text);
 }
 
-std::string LogFolder::read_history(std::size_t most, const std::string& name) const {
-  if (!owns(name)) return "";
-  GrowingFile file(find(name));
+std::string LogFolder::read_history(std::size_t most) const {
+  if (!owns(kHistoryName)) return "";
+  GrowingFile file(find(kHistoryName));
   const auto size = static_cast<std::size_t>(file.size());
   if (!file.is_open() || size <= most) return file.read(std::min(size, most));
   constexpr std::size_t kMostHeader = 4096;

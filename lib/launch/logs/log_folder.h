@@ -78,7 +78,7 @@ class LogFolder {
   UniqueFd open_worker_log(int rank) const;
   UniqueFd open_error_log(int rank) const;
   UniqueFd open_times() const;           // for appending
-  void prepare_history() const;          // for rank 0 of a job, which goes on with it
+  void prepare_history() const;          // for rank 0 of a job, which writes it
   UniqueFd open_stacks(int rank) const;  // instead of earlier ones
   void write(const std::string& name, std::string_view content) const;  // whole, instead of an earlier one
   void write_private(const std::string& name, std::string_view content) const;  // that only our user reads
@@ -92,13 +92,12 @@ class LogFolder {
   void write_endpoints(const std::vector<Endpoint>& endpoints) const;
   std::string read_train_report() const;  // of this run; "" when there is none
   // Of this training; "" when there is none. Of a file with more bytes the first line and the last rows.
-  std::string read_history(std::size_t most, const std::string& name = kHistoryName) const;
+  std::string read_history(std::size_t most) const;
   std::vector<std::string> shown_names() const;  // of files in the folder that the page of the run links
 
  private:
   std::vector<std::string> own_names() const;
   void add_own_names(const std::string& folder, std::vector<std::string>& own) const;
-  std::string read_earlier_history() const;
   void clear(const LogPlan& plan);
   void keep_as_previous(const std::vector<std::string>& names);
   void require_free_previous(const std::vector<std::string>& names) const;
@@ -112,7 +111,6 @@ class LogFolder {
   UniqueFd folder_;
   UniqueFd lock_;
   std::string warning_, previous_;
-  std::string earlier_history_;  // of the run before
   std::unique_ptr<OwnFiles> files_;
   bool began_ = false;                 // what earlier runs left is gone
   bool foreign_train_report_ = false;  // there before we began

@@ -28,8 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPartial = ".partial-";
-constexpr std::array<std::string_view, 6> kCheckpointFiles = {kModelFile,      kOptimizerFile, kMergedFile,
-                                                              kRankStatesFile, kRanksFile,     kManifestName};
+constexpr std::array<std::string_view, 7> kCheckpointFiles = {
+    kModelFile, kOptimizerFile, kMergedFile, kRankStatesFile, kRanksFile, kHistoryFile, kManifestName};
 constexpr std::size_t kNumberDigits = 6;
 
 // "000007-step-2737" is number 7; nothing for what is not a checkpoint of ours.
@@ -138,6 +138,16 @@ void require_same_folder(const std::string& folder, const UniqueFd& lock) {
         fmt::format("{} was replaced during the training: it is not the folder that this run uses", folder));
 }
 
+// "" if it cannot be read: a training can do without it.
+std::string read_history(const std::string& path) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // a row has about 100
+  try {
+    return path.empty() ? "" : read_file(path, kMostBytes);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 void write_files(const std::string& folder, const Snapshot& snapshot) {
   if (::mkdir(folder.c_str(), 0750) != 0)
     throw Error(ErrorKind::io, fmt::format("creating folder {}: {}", folder, describe_errno(errno)));
@@ -148,6 +158,8 @@ void write_files(const std::string& folder, const Snapshot& snapshot) {
     manifest.files[name] = facts_of(content);
     write_file_atomically(folder + "/" + name, content);
   }
+  if (const std::string history = read_history(snapshot.history); !history.empty())
+    write_file_atomically(folder + "/" + kHistoryFile, history);
   write_file_atomically(folder + "/" + kManifestName, format_manifest(manifest));
   sync_folder(folder);
 }

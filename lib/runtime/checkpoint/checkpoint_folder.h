@@ -1,6 +1,6 @@
 // A folder of checkpoints on a disk. Each is a folder that appears complete or not at all:
 //
-//   000007-step-2737/manifest.json, model.safetensors, optimizer.safetensors
+//   000007-step-2737/manifest.json, model.safetensors, optimizer.safetensors, history.csv
 //
 // The first number counts saves, so that names sort by time whatever steps a training goes back to.
 #pragma once
@@ -23,13 +23,15 @@ using job::kModelFile;
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kMergedFile = "merged_gradients.safetensors";  // between two updates of gradient_merge
 constexpr const char* kRankStatesFile = "rank_states.safetensors";   // where tensors differ between ranks
-constexpr const char* kRanksFile = "ranks.safetensors";              // only older checkpoints have one
+constexpr const char* kHistoryFile = "history.csv";      // a copy of that in log/; not needed to go on
+constexpr const char* kRanksFile = "ranks.safetensors";  // only older checkpoints have one
 
 // A training at one moment, in memory.
 struct Snapshot {
   TrainingState state;
   std::map<std::string, PlainTensors> files;  // by file name
   Metadata about_model = {};                  // of kModelFile (model_card.h)
+  std::string history = {};                   // path of the file that kHistoryFile copies; "": none
 };
 
 // The same as read from a disk.

@@ -21,7 +21,6 @@
 namespace fleetrun::runtime {
 namespace {
 
-constexpr double kClockSkew = 1;                          // seconds between this host and a file server
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // a row has about 100
 
 // A scalar, and its column.
@@ -58,10 +57,6 @@ int epoch_of(std::string_view row) {
   return static_cast<int>(std::strtol(std::string(from_column(row, 1)).c_str(), nullptr, 10));
 }
 
-double time_of(std::string_view row) {
-  return std::strtod(std::string(from_column(row, 2)).c_str(), nullptr);
-}
-
 // Whether the row is of an evaluation: its first scalar, the loss of a batch, is empty.
 bool is_test(std::string_view row) { return from_column(row, 3).starts_with(','); }
 
@@ -70,15 +65,17 @@ std::string_view last_row(std::string_view lines) {
   return lines.substr(lines.rfind('\n') + 1);
 }
 
-bool is_later(std::string_view row, const SavedPoint& point) {
-  return time_of(row) > point.saved_at + kClockSkew;
-}
-
-// The row follows the checkpoint in the training, or was written after it.
+// The row follows the checkpoint in the training.
 bool is_repeated(std::string_view row, const SavedPoint& point) {
   if (is_test(row) && step_of(row) == point.steps) return false;
-  if (epoch_of(row) != point.epoch) return epoch_of(row) > point.epoch || is_later(row, point);
-  return step_of(row) > point.steps || is_later(row, point);
+  if (epoch_of(row) != point.epoch) return epoch_of(row) > point.epoch;
+  return step_of(row) > point.steps;
+}
+
+// Older checkpoints have none, and so does that of a training without a launcher.
+std::string read_rows(const SavedPoint& point) {
+  if (point.history.empty() || ::access(point.history.c_str(), F_OK) != 0) return "";
+  return history_until(read_file(point.history, kMostBytes), point);
 }
 
 }  // namespace
@@ -92,28 +89,15 @@ std::string history_until(const std::string& text, const SavedPoint& point) {
   return std::string(lines);
 }
 
-// The training itself repeats only steps after the checkpoint, and evaluates it again.
-bool has_other_training(const std::string& history, const SavedPoint& point) {
-  std::size_t start = 0;
-  for (std::size_t end = 0; (end = history.find('\n', start)) != std::string::npos; start = end + 1) {
-    const std::string_view row = std::string_view(history).substr(start, end - start);
-    const bool is_before = epoch_of(row) < point.epoch || (point.epoch == 0 && step_of(row) < point.steps);
-    if (step_of(row) > 0 && !is_test(row) && is_before && is_later(row, point)) return true;
-  }
-  return false;
-}
-
 TrainingHistory::TrainingHistory(const std::string& path, const SavedPoint& point, std::int64_t first_step,
                                  std::ostream& out)
     : path_(path), out_(out), file_(::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC)) {
   try {
     if (!file_) throw Error(ErrorKind::io, fmt::format("opening {}: {}", path, describe_errno(errno)));
-    std::string before;
-    if (point.steps > 0) before = read_file(file_.get(), path, kMostBytes);
-    before = has_other_training(before, point) ? "" : history_until(before, point);
-    if (::ftruncate(file_.get(), static_cast<off_t>(before.size())) != 0)
-      throw Error(ErrorKind::io, fmt::format("shortening {}: {}", path, describe_errno(errno)));
-    if (before.empty()) write_all(file_.get(), header(), path);
+    const std::string before = read_rows(point);
+    if (::ftruncate(file_.get(), 0) != 0)
+      throw Error(ErrorKind::io, fmt::format("emptying {}: {}", path, describe_errno(errno)));
+    write_all(file_.get(), before.empty() ? header() : before, path);
     if (!before.empty() && is_test(last_row(before)) && step_of(last_row(before)) == point.steps)
       tested_ = first_step;
   } catch (const Error& error) {

@@ -15,25 +15,20 @@ namespace fleetrun::runtime {
 struct SavedPoint {
   // The number of its last step, as the ranks counted that saved it. 0: there is no checkpoint.
   std::int64_t steps = 0;
-  int epoch = 0;        // under way
-  double saved_at = 0;  // seconds since 1970
+  int epoch = 0;             // under way
+  std::string history = {};  // path of the history in it, which may be missing
 };
 
-// The lines of a history without the rows at its end that follow the checkpoint, and without a line that was cut off. An evaluation after
-// the step of the checkpoint stays. It returns "" if the text is not a history. The number of ranks changes
-// the numbers of the steps, so only rows of the epoch of the checkpoint are compared by their step.
+// The lines of the history in a checkpoint without the rows at its end that follow the checkpoint, and without a line that was cut off: the
+// training went on while the file was copied. An evaluation after the step of the checkpoint stays. It returns "" if the text is not a
+// history. The number of ranks changes the numbers of the steps, so only rows of the epoch of the checkpoint are compared by their step.
 std::string history_until(const std::string& text, const SavedPoint& point);
-
-// Whether another training has written rows since the checkpoint was saved: they are of epochs before its own, or of steps before it in the
-// first epoch, and of a later time.
-bool has_other_training(const std::string& history, const SavedPoint& point);
 
 // A training can do without: what goes wrong is a warning, and the last word about it.
 class TrainingHistory {
  public:
-  // Goes on with the file at `path` after the checkpoint: what an earlier attempt recorded of later steps goes, because the training repeats
-  // them, and so does what another training recorded after that checkpoint. `first_step`: the steps of the checkpoint, as the ranks count them
-  // now. `out` gets the warning.
+  // Begins the file at `path` anew, with the rows of the checkpoint: an earlier attempt may have run on another node, and another training
+  // may have written to the file since. `first_step`: the steps of the checkpoint, as the ranks count them now. `out` gets the warning.
   TrainingHistory(const std::string& path, const SavedPoint& point, std::int64_t first_step,
                   std::ostream& out);
 

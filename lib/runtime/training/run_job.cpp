@@ -133,8 +133,9 @@ void complete_observers(Run& run) {
     observers.events = std::make_unique<TrainingEvents>(run.job.output.dir + "/tensorboard",
                                                         run.progress.first_step, run.out);
   if (run.is_first_rank() && !run.world.env.log_dir.empty())
-    observers.history = std::make_unique<TrainingHistory>(
-        run.world.env.log_dir + "/history.csv", run.checkpoints.loaded(), run.progress.first_step, run.out);
+    observers.history =
+        std::make_unique<TrainingHistory>(fmt::format("{}/{}", run.world.env.log_dir, kHistoryFile),
+                                          run.checkpoints.loaded(), run.progress.first_step, run.out);
   Timeline* const timeline = observers.trace.timeline();
   if (timeline == nullptr) return;
   observers.wait = timeline->add({Lane::data, "wait for a batch", "data", ""});

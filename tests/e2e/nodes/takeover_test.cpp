@@ -82,6 +82,7 @@ TEST_CASE(
   CHECK(contains(cluster.errors(2),
                  "fleetrun: the run goes on with 3 nodes and 3 ranks; this is node 1 with rank 1\n"));
   CHECK_MESSAGE(contains(cluster.log(1, 0), "resuming from " + training.checkpoints), cluster.log(1, 0));
+  CHECK(contains(cluster.read(1, "log/history.csv"), "\n1,0,"));  // of the lost node
   const auto report = cluster.report(1);
   CHECK(report["cause"] == "finished");
   CHECK(report["ranks"].size() == 3);

@@ -15,7 +15,7 @@ namespace {
 
 const LogPlan kKeeping = {.keeps_previous = true};
 
-TEST_CASE("the history of a training goes on after a run in between that wrote none") {
+TEST_CASE("a training begins its history anew, and that of the run before is in previous/") {
   const TemporaryFolder folder;
   const LogPlan training = {.has_train_report = true, .keeps_previous = true};
   const std::string rows = "step,loss\n1,0.5\n";
@@ -24,12 +24,13 @@ TEST_CASE("the history of a training goes on after a run in between that wrote n
     logs.prepare_history();
     CHECK(logs.open_worker_log(0));
     std::ofstream(folder / "log/history.csv") << rows;
+    logs.prepare_history();  // of the next attempt
+    CHECK(folder.read("log/history.csv") == rows);
   }
-  { const LogFolder failed(folder / "log", training); }
-  CHECK_FALSE(std::filesystem::exists(folder / "log/history.csv"));
   const LogFolder logs(folder / "log", training);
   logs.prepare_history();
-  CHECK(folder.read("log/history.csv") == rows);
+  CHECK(folder.read("log/history.csv") == "");
+  CHECK(folder.read("log/previous/history.csv") == rows);
 }
 
 // One run in the folder, whose rank 0 writes this.

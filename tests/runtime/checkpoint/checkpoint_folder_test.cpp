@@ -52,6 +52,21 @@ TEST_CASE("the newest checkpoints are kept, newest by when they were saved") {
   CHECK(names_in(folder) == Names{"000003-step-20", "000002-step-10"});
 }
 
+TEST_CASE("a checkpoint has a copy of the history, goes with it, and is complete without one") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home / "saved", 1);
+  Snapshot with = snapshot(10);
+  with.history = home / "history.csv";
+  const std::string none = folder.write(with);  // the training goes on without it
+  CHECK_FALSE(fs::exists(none + "/history.csv"));
+  home.write("history.csv", "step,epoch\n5,0\n");
+  folder.write(with);
+  CHECK(home.read("saved/000002-step-10/history.csv") == "step,epoch\n5,0\n");
+  folder.write(snapshot(20));
+  CHECK(names_in(folder) == Names{"000003-step-20"});
+  CHECK_FALSE(home.has("saved/000002-step-10"));
+}
+
 TEST_CASE("those from a number on are found, as a run asks for its own") {
   const TemporaryFolder home;
   CheckpointFolder folder(home.path(), kKeepAll);

@@ -52,8 +52,7 @@ std::optional<ImageShape> probe(const std::string& path, ReadScratch& scratch) {
   } catch (const Error& problem) {
     throw Error(problem.kind(), fmt::format("none of {} can be read; the first: {}", all, problem.message()));
   }
-  throw Error(ErrorKind::data,
-              fmt::format("none of {} tells its size; the first is {}", all, paths.front()));
+  throw Error(ErrorKind::data, fmt::format("none of {} tells its size; the first is {}", all, paths.front()));
 }
 
 // The size that all images share, or the usual square when they differ; stops at the first that does.

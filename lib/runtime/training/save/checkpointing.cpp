@@ -158,6 +158,8 @@ void Checkpointing::begin_to_write(const TrainingState& state) {
   Snapshot snapshot = take_snapshot(state, training_.trainer.whole_program(), training_.trainer.storage(),
                                     *training_.world.communicator);
   snapshot.about_model = to_metadata(training_.card);
+  if (const std::string& logs = training_.world.env.log_dir; !logs.empty())
+    snapshot.history = fmt::format("{}/{}", logs, kHistoryFile);
   wait_.total_ns += monotonic_ns() - start;
   wait_for_writer();  // with signs of life, should an earlier save still be under way
   if (writer_) writer_->write(std::move(snapshot));

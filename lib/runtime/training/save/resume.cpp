@@ -1,7 +1,5 @@
 #include "runtime/training/save/resume.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -286,13 +284,6 @@ ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, 
   return {state, told[6]};
 }
 
-// A copy of a checkpoint may look younger.
-double time_of_save(const std::string& checkpoint) {
-  struct stat facts {};
-  ::stat(fmt::format("{}/{}", checkpoint, kManifestName).c_str(), &facts);
-  return static_cast<double>(facts.st_mtim.tv_sec) + 1e-9 * static_cast<double>(facts.st_mtim.tv_nsec);
-}
-
 // Another node keeps the checkpoints now, and must see those of the node before.
 void require_checkpoint(const CheckpointedTraining& training) {
   const std::int64_t steps = training.page.saved_steps;
@@ -324,7 +315,8 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   training.trainer.share_parameters();
   ResumedTraining resumed = share(checkpoint ? &*checkpoint : nullptr, start, anew, training);
   if (checkpoint)
-    resumed.saved = {checkpoint->state.steps, checkpoint->state.epoch, time_of_save(checkpoint->path)};
+    resumed.saved = {checkpoint->state.steps, checkpoint->state.epoch,
+                     fmt::format("{}/{}", checkpoint->path, kHistoryFile)};
   return resumed;
 }
 

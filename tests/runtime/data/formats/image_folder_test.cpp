@@ -237,7 +237,8 @@ TEST_CASE("hunt: images of which none can be read are refused with the error of 
   const Folder folder;
   folder.add("a", "0.jpg", "<html>");
   folder.add("b", "1.jpg", "");
-  check_error(ErrorKind::data, "none of 2 images can be read; the first: " + folder.path() + "/a/0.jpg: no JPEG",
+  check_error(ErrorKind::data,
+              "none of 2 images can be read; the first: " + folder.path() + "/a/0.jpg: no JPEG",
               [&] { folder.open(); });
 }
 
