@@ -222,17 +222,24 @@ std::string schema_path(std::string_view path) {
   return fmt::format("properties.{}.{}", path.substr(0, dot), schema_path(path.substr(dot + 1)));
 }
 
-std::string default_words(const Key& key) {
-  if (key.rules.required) return "required";
+std::string wanted_words(const Key& key) {
+  return key.rules.support == Support::later ? "only false" : describe_wanted(key);
+}
+
+std::string default_words(const Key& key, const std::string& optional_section) {
+  if (key.rules.required)
+    return optional_section.empty() ? "required" : "required if the job has " + optional_section;
+  if (key.rules.support == Support::later) return "`false`";
   if (!key.rules.absent.empty()) return key.rules.absent;
   return fmt::format("`{}`", to_json(default_of(key)));
 }
 
-// For whom the key is, and whether it is built.
+// For whom the key is, whether it is built, and whether it does anything.
 std::string remarks(const Key& key) {
   std::string words;
+  if (!key.rules.note.empty()) words = "; it " + key.rules.note;
   if (key.rules.only_with)
-    words = fmt::format(" (with {} {})", key.rules.only_with->selector,
+    words += fmt::format(" (with {} {})", key.rules.only_with->selector,
                         fmt::join(key.rules.only_with->values, ", "));
   return key.rules.support == Support::later ? words + " (not supported by this build)" : words;
 }
@@ -261,11 +268,18 @@ JsonValue job_schema() {
 }
 
 std::string job_key_table() {
+  const Key keys = job_keys();
   std::string table = "| key | value | default | meaning |\n|---|---|---|---|\n";
-  for_each_key(job_keys(), [&](const std::string& path, const Key& key) {
+  for_each_key(keys, [&](const std::string& path, const Key& key) {
     if (key.is_object() && key.rules.support != Support::later) return;
-    table += fmt::format("| `{}` | {} | {} | {}{} |\n", path, cell(describe_wanted(key)),
-                         cell(default_words(key)), cell(key.help), remarks(key));
+    const auto [section, name] = split_path(path);
+    const Key* const around = find_key(keys, section);
+    std::string help = key.help;
+    if (around != nullptr && around->rules.shorthand == name)
+      help += fmt::format("; a number as the value of {} sets this key", section);
+    const bool is_optional = around != nullptr && !around->rules.absent.empty();
+    table += fmt::format("| `{}` | {} | {} | {}{} |\n", path, cell(wanted_words(key)),
+                         cell(default_words(key, is_optional ? section : "")), cell(help), remarks(key));
   });
   return table;
 }
