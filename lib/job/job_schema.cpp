@@ -240,7 +240,7 @@ std::string remarks(const Key& key) {
   if (!key.rules.note.empty()) words = "; it " + key.rules.note;
   if (key.rules.only_with)
     words += fmt::format(" (with {} {})", key.rules.only_with->selector,
-                        fmt::join(key.rules.only_with->values, ", "));
+                         fmt::join(key.rules.only_with->values, ", "));
   return key.rules.support == Support::later ? words + " (not supported by this build)" : words;
 }
 
