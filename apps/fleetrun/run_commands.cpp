@@ -219,6 +219,10 @@ int run_stop_command(const FoundFlags& found, const Environment& environment) {
   return 0;
 }
 
+std::string name_ranks_of(const std::vector<std::string>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
 int run_signal_command(const FoundFlags& found, const Environment& environment) {
   if (found.rest.empty()) throw Error(ErrorKind::usage, "no signal given", "fleetrun signal --help");
   const int signal = parse_signal(found.rest.front());
@@ -229,14 +233,13 @@ int run_signal_command(const FoundFlags& found, const Environment& environment) 
   const auto sent = list_of(answer, "ranks"), spared = list_of(answer, "spared"),
              silent = list_of(answer, "silent");
   const std::string not_answered =
-      fmt::format("the nodes of rank {} did not answer; the signal may arrive late", fmt::join(silent, ", "));
+      fmt::format("the nodes of {} did not answer; the signal may arrive late", name_ranks_of(silent));
   if (sent.empty() && spared.empty() && !silent.empty()) throw Error(ErrorKind::temporary, not_answered);
   if (sent.empty() && spared.empty()) throw Error(ErrorKind::temporary, "none of these ranks runs any more");
-  const std::string not_sent =
-      fmt::format("{} was not sent to rank {}: without a handler for it, the rank would end",
-                  launch::describe_signal(signal), fmt::join(spared, ", "));
+  const std::string not_sent = fmt::format("{} was not sent to {}: a rank without a handler for it would end",
+                                           launch::describe_signal(signal), name_ranks_of(spared));
   if (sent.empty()) throw Error(ErrorKind::temporary, not_sent, "TERM and KILL end a rank");
-  print_answer(fmt::format("sent to rank {}\n", fmt::join(sent, ", ")));
+  print_answer(fmt::format("sent to {}\n", name_ranks_of(sent)));
   if (!spared.empty()) log_line("fleetrun", not_sent);
   if (!silent.empty()) log_line("fleetrun", not_answered);
   return 0;

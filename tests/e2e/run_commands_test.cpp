@@ -158,7 +158,7 @@ TEST_CASE("signal reaches the ranks that are named, by name or number") {
                    launch.options());
   launch.pid_in("up.0");
   launch.pid_in("up.1");
-  CHECK(launch.run_words({"signal", "CONT"}).out == "sent to rank 0, 1\n");
+  CHECK(launch.run_words({"signal", "CONT"}).out == "sent to ranks 0, 1\n");
   CHECK(launch.run_words({"signal", "NOSUCH"}).code == 2);
   const ChildResult wrong = launch.run_words({"signal", "USR1", "--rank=5"});
   CHECK(wrong.code == 2);
@@ -183,13 +183,13 @@ TEST_CASE("signal USR1 goes to the ranks that handle it, and ends none that does
   CHECK(result.code == 0);
   CHECK(result.out == "sent to rank 1\n");
   CHECK(result.err ==
-        "fleetrun: SIGUSR1 (10) was not sent to rank 0: without a handler for it, the rank would end\n");
+        "fleetrun: SIGUSR1 (10) was not sent to rank 0: a rank without a handler for it would end\n");
   const ChildResult other = launch.run_words({"signal", "USR2"});
   CHECK(other.code == 75);
   CHECK(other.out.empty());
   CHECK(
       other.err ==
-      "fleetrun: error: SIGUSR2 (12) was not sent to rank 0, 1: without a handler for it, the rank would end\n"
+      "fleetrun: error: SIGUSR2 (12) was not sent to ranks 0, 1: a rank without a handler for it would end\n"
       "  hint: TERM and KILL end a rank\n");
   CHECK(comes_true([&] { return contains(launch.folder.read("log/workerlog.1"), "checkpoint now"); }, 60s));
   launch.folder.write("go", "");
@@ -263,7 +263,7 @@ TEST_CASE("signal --rank 0-1500, --rank 0-2000000000: ranks that the run does no
   const ChildResult many = launch.run_words({"signal", "CONT", "--rank", all + "," + all});
   CHECK(many.code == 2);
   CHECK(contains(many.err, "fleetrun: error: the request has more than 65536 bytes\n"));
-  CHECK(launch.run_words({"signal", "CONT", "--rank", "0-1"}).out == "sent to rank 0, 1\n");
+  CHECK(launch.run_words({"signal", "CONT", "--rank", "0-1"}).out == "sent to ranks 0, 1\n");
   CHECK(launch.run_words({"stop"}).code == 0);
 }
 

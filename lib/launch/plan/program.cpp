@@ -120,6 +120,9 @@ void refuse_dangling_link(const std::string& path) {
   std::error_code problem;
   const std::filesystem::path target = std::filesystem::read_symlink(path, problem);
   if (problem || std::filesystem::exists(path, problem)) return;
+  if (problem == std::errc::too_many_symbolic_link_levels)
+    throw Error(ErrorKind::not_found, fmt::format("{} is a link to {}, and this chain of links is a circle",
+                                                  printable(path), printable(target.string())));
   throw Error(ErrorKind::not_found, fmt::format("{} is a link to {}, which does not exist", printable(path),
                                                 printable(target.string())));
 }

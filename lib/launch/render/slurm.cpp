@@ -147,7 +147,7 @@ std::string write_slurm(const BatchRun& run) {
   return fill(kSlurmFile,
               {{"header",
                 file_header(run, fmt::format("Slurm batch file for a run on {}.", plural(run.nodes, "node")),
-                            fmt::format(kHowToSbatch, run.name, run.log_dir + "/JOBID" + first))},
+                            fmt::format(kHowToSbatch, run.name, quote_word(run.log_dir + "/JOBID" + first)))},
                {"name", run.name},
                {"nodes", std::to_string(run.nodes)},
                {"gpus", run.gpus == 0 ? "" : fmt::format("#SBATCH --gpus-per-node={}\n", run.gpus)},

@@ -1,5 +1,6 @@
 #include "launch/report/report.h"
 
+#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
@@ -170,6 +171,12 @@ std::string roll_call_of_all_nodes(const ExitReport& report) {
   return text;
 }
 
+std::string describe_spawn_error(int error) {
+  const std::string text = describe_errno(error);
+  if (error != ENOEXEC) return text;
+  return text + "; it is neither a program for this machine nor a script with a first line such as #!/bin/sh";
+}
+
 }  // namespace
 
 std::optional<int> stop_signal(const ExitReport& report) {
@@ -236,7 +243,7 @@ std::string describe_cause(const Verdict& verdict, const std::vector<std::string
                      fmt::arg("status", describe_status(verdict)),
                      fmt::arg("origin", describe_origin(verdict.origin)),
                      fmt::arg("program", command.empty() ? "" : command.front()),
-                     fmt::arg("problem", describe_errno(verdict.spawn_error)),
+                     fmt::arg("problem", describe_spawn_error(verdict.spawn_error)),
                      fmt::arg("signal", describe_signal(verdict.signal)), fmt::arg("why", verdict.why));
 }
 

@@ -79,8 +79,10 @@ TEST_CASE("W16: a program that the kernel refuses is a failure of its start, onc
     std::filesystem::permissions(launch.folder / name, std::filesystem::perms::owner_all);
   const ChildResult foreign = launch.run_words({"--nproc_per_node=3", "./foreign"});
   CHECK(foreign.code == 126);
-  CHECK(contains(foreign.err,
-                 "fleetrun: rank 0 could not be started: ./foreign: Exec format error (errno 8)\n"));
+  CHECK(contains(
+      foreign.err,
+      "fleetrun: rank 0 could not be started: ./foreign: Exec format error (errno 8); it is neither a "
+      "program for this machine nor a script with a first line such as #!/bin/sh\n"));
   const ChildResult missing = launch.run_words({"--nproc_per_node=3", "./unloadable"});
   CHECK(missing.code == 127);
   CHECK(

@@ -58,7 +58,7 @@ TEST_CASE("fleetrun ps on the first node lists the ranks of all nodes, on anothe
 TEST_CASE("fleetrun signal on the first node reaches the ranks of all nodes, on another node its own") {
   Cluster cluster(3);
   start_three(cluster);
-  CHECK(ask(cluster, 0, "signal", {"USR1", "--rank=1,2,5"}).out == "sent to rank 1, 2, 5\n");
+  CHECK(ask(cluster, 0, "signal", {"USR1", "--rank=1,2,5"}).out == "sent to ranks 1, 2, 5\n");
   for (const auto& [node, local] : {std::pair(0, 1), std::pair(1, 0), std::pair(2, 1)})
     CHECK(
         comes_true([&, n = node, l = local] { return contains(cluster.log(n, l), "got USR1"); }, within(5s)));
@@ -293,7 +293,7 @@ TEST_CASE("while a node hangs, fleetrun ps and signal answer for the others in t
   for (const std::size_t rank : {2, 3}) CHECK(ranks[rank]["state"] == "no answer");
   for (const std::size_t rank : {0, 1, 4, 5})
     CHECK(ranks[rank]["pid"] == cluster.pid_in(std::to_string(rank)));
-  CHECK(sent.out == "sent to rank 0, 1\n");
+  CHECK(sent.out == "sent to ranks 0, 1\n");
   CHECK_MESSAGE(contains(sent.err, "the nodes of rank 2, 3 did not answer"), sent.err);
   // Its ranks get SIGCONT, too, which LeakSanitizer does not survive at their ends: only then may they end.
   REQUIRE(comes_true([&] { return ranks_on(cluster, 0)[2]["state"] != "no answer"; }, within(10s)));

@@ -97,6 +97,11 @@ TEST_CASE("the error about a link to nothing says so, and suggests no script") {
     CHECK(programs.code_of(link) == 127);
     CHECK(why_not_found(programs, link) == link + " is a link to nosuch, which does not exist");
   }
+  const std::string circle = programs.folder / "circle";
+  std::filesystem::create_symlink("circle", circle);
+  CHECK(programs.code_of(circle) == 127);
+  CHECK(why_not_found(programs, circle) ==
+        circle + " is a link to circle, and this chain of links is a circle");
   CHECK(why_not_found(programs, programs.folder / "dangg.py") ==
         "the script " + (programs.folder / "dangg.py") + " does not exist");
 }
