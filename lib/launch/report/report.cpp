@@ -172,9 +172,10 @@ std::string roll_call_of_all_nodes(const ExitReport& report) {
 }
 
 std::string describe_spawn_error(int error) {
-  const std::string text = describe_errno(error);
-  if (error != ENOEXEC) return text;
-  return text + "; it is neither a program for this machine nor a script with a first line such as #!/bin/sh";
+  std::string text = describe_errno(error);
+  if (error == ENOEXEC)
+    text += "; it is neither a program for this machine nor a script with a first line such as #!/bin/sh";
+  return text;
 }
 
 }  // namespace

@@ -109,8 +109,7 @@ void TrainingHistory::add(std::int64_t step, int epoch, const std::vector<Scalar
   if (!file_) return;
   std::string row = fmt::format("{},{},{:.3f}", step, epoch, seconds_since_1970());
   for (const auto& [name, column] : kHistoryScalars) {
-    const auto found =
-        std::find_if(scalars.begin(), scalars.end(), [&](const Scalar& one) { return one.tag == name; });
+    const auto found = std::ranges::find(scalars, name, &Scalar::tag);
     row += found == scalars.end() ? "," : fmt::format(",{:.7g}", found->value);
   }
   if (is_test(row) && tested_ == step) return;
