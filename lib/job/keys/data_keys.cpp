@@ -125,7 +125,7 @@ Key data_keys() {
                    {.range = Range::between(1, kMostPrefetched)}),
           make_key(
               "bad_sample", data(&DataSpec::bad_sample),
-              "what to do with files that fleetrun cannot decode; fail: end the run; skip: skip the file with a warning",
+              "what to do with files that fleetrun cannot decode; fail: end the run; skip: skip the file with a warning, at most 64 files in a row",
               {.choices = {choice("fail", BadSample::fail), choice("skip", BadSample::skip)}}),
           make_key("use_dali", data(&DataSpec::use_dali),
                    "decodes images on the GPU; this build accepts only false",

@@ -11,7 +11,8 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kRemembered = 256;  // bytes: lines of a log differ by their time or step
+constexpr std::size_t kRemembered =
+    256;  // bytes of the end, and of the start: lines of a log differ by their time or step
 
 }  // namespace
 
@@ -35,15 +36,23 @@ ino_t GrowingFile::inode() const {
 
 void GrowingFile::go_to(off_t place) {
   place_ = place;
+  start_ = bytes_at(0, static_cast<std::size_t>(std::min<off_t>(place, kRemembered)));
   before_.clear();
 }
 
+std::string GrowingFile::bytes_at(off_t place, std::size_t count) const {
+  std::string bytes(count, '\0');
+  const ssize_t found = fd_ ? ::pread(fd_.get(), bytes.data(), count, place) : 0;
+  bytes.resize(found > 0 ? static_cast<std::size_t>(found) : 0);
+  return bytes;
+}
+
+// A descriptor that does not append, such as that of `tee /dev/stderr`, changes bytes in the middle: then the start is as it was.
 bool GrowingFile::has_what_was_read() const {
   const off_t end = size();
   if (end <= place_ || before_.empty()) return end >= place_;
-  std::string now(before_.size(), '\0');
-  const ssize_t count = ::pread(fd_.get(), now.data(), now.size(), place_ - std::ssize(before_));
-  return count == std::ssize(before_) && now == before_;
+  return bytes_at(place_ - std::ssize(before_), before_.size()) == before_ ||
+         bytes_at(0, start_.size()) == start_;
 }
 
 bool GrowingFile::begins_anew() {
@@ -53,9 +62,9 @@ bool GrowingFile::begins_anew() {
 }
 
 std::string GrowingFile::read(std::size_t most) {
-  std::string text(most, '\0');
-  const ssize_t count = fd_ ? ::pread(fd_.get(), text.data(), text.size(), place_) : 0;
-  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  const std::string text = bytes_at(place_, most);
+  if (start_.size() < kRemembered && place_ == std::ssize(start_))
+    start_.append(text, 0, kRemembered - start_.size());
   place_ += static_cast<off_t>(text.size());
   before_.append(text, text.size() - std::min(text.size(), kRemembered));
   if (before_.size() > kRemembered) before_.erase(0, before_.size() - kRemembered);

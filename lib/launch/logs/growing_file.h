@@ -45,10 +45,12 @@ class GrowingFile {
   std::string read_end(std::size_t most);
 
  private:
+  std::string bytes_at(off_t place, std::size_t count) const;
   bool has_what_was_read() const;
 
   UniqueFd fd_;
   off_t place_ = 0;
+  std::string start_;   // the first bytes of the file, as they were when they had been read
   std::string before_;  // the last bytes in front of place_, as they were read
 };
 

@@ -36,11 +36,11 @@ LogTimes::LogTimes(EventLoop& loop, const LogFolder& folder, std::vector<std::st
     : loop_(loop),
       folder_(folder),
       logs_(std::move(logs)),
-      sizes_(logs_.size()),
+      seen_(logs_.size()),
       on_shorter_(std::move(on_shorter)) {}
 
 void LogTimes::begin_attempt() {
-  sizes_.assign(sizes_.size(), 0);
+  seen_.assign(logs_.size(), {});
   written_ = 0;
   file_ = folder_.open_times();
 }
@@ -62,9 +62,9 @@ void LogTimes::write() {
   std::string entries;
   for (std::size_t i = 0; i < logs_.size(); ++i) {
     const auto found = folder_.look("workerlog." + logs_[i]);
-    if (!found || found->size == sizes_[i]) continue;
-    if (found->size < sizes_[i]) on_shorter_(logs_[i]);
-    sizes_[i] = found->size;
+    if (!found || found->size == seen_[i].size) continue;
+    const Seen before = std::exchange(seen_[i], {found->inode, found->size});
+    if (found->size < before.size && found->inode == before.inode) on_shorter_(logs_[i]);
     entries += fmt::format("{} {} {}\n", seconds_of(WallClock::now()), logs_[i], found->size);
   }
   written_ += entries.size();

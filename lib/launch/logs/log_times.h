@@ -22,7 +22,8 @@ class LogTimes {
   static constexpr auto kFirstPause = std::chrono::seconds(1);  // until there are so many entries
   static constexpr std::size_t kManyEntries = 1 << 20;          // bytes
 
-  // `logs`: what stands after "workerlog." in their names. `on_shorter` gets that of a log that is shorter than before.
+  // `logs`: what stands after "workerlog." in their names. `on_shorter` gets that of a log in which there
+  // is less than before; a file that took the place of the log is none of the ranks'.
   LogTimes(
       EventLoop& loop, const LogFolder& folder, std::vector<std::string> logs,
       std::function<void(const std::string& log)> on_shorter = [](const std::string&) {});
@@ -37,7 +38,11 @@ class LogTimes {
   EventLoop& loop_;
   const LogFolder& folder_;
   std::vector<std::string> logs_;
-  std::vector<std::int64_t> sizes_;
+  struct Seen {
+    std::uint64_t inode = 0;
+    std::int64_t size = 0;
+  };
+  std::vector<Seen> seen_;  // of each log, as of its last entry
   std::function<void(const std::string& log)> on_shorter_;
   UniqueFd file_;
   std::size_t written_ = 0;  // bytes of entries

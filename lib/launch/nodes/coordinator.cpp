@@ -143,6 +143,8 @@ SignsOfLife Coordinator::signs_beside(PeerId peer, TimePoint now) const {
     const Clock::duration since = now - node.ended;
     const std::size_t rules = node.signs ? node.signs->unmatched.size() : 0;
     all = together(all, {.silent = since, .unmatched = {rules, since}});
+    if (node.signs)
+      all = together(all, {.silent = node.signs->silent});  // of what its ranks have left behind
   }
   return all;
 }

@@ -196,7 +196,7 @@ std::optional<NodeFailure> NodeSession::join(int front_fd) {
   Timer tick(loop_);  // so that the loop returns
   const std::function<void()> wake = [&] { tick.call_at(Clock::now() + kNodeBeat, wake); };
   wake();
-  while (!placed_ && !answer_) {
+  while (!placed_ && answers_.empty()) {
     loop_.run_one();
     if (interruption_) {
       if (server_) leave(*interruption_);
@@ -213,7 +213,7 @@ std::optional<NodeFailure> NodeSession::join(int front_fd) {
   }
   if (placed_) return std::nullopt;
   if (server_) server_->finish();
-  const auto& over = std::get<Over>(*answer_);
+  const auto& over = std::get<Over>(answers_.back());
   was_spare_ = !over.failure;
   if (was_spare_) link_->close();
   return over.failure;
@@ -336,9 +336,20 @@ void NodeSession::tell_run(Event event) {
   if (events_ != nullptr) events_->push(std::move(event));
 }
 
+// A later answer replaces one that nobody has taken. But the end of a run does not hide why the attempt before it ended.
 void NodeSession::answer(FromFirst message) {
-  answer_ = std::move(message);
+  const bool is_end_of_pause = std::holds_alternative<Over>(message) && !answers_.empty() &&
+                               std::holds_alternative<Again>(answers_.back());
+  if (!is_end_of_pause) answers_.clear();
+  answers_.push_back(std::move(message));
   tell_run(NodesAnswered{});
+}
+
+std::optional<FromFirst> NodeSession::take_answer() {
+  if (answers_.empty()) return std::nullopt;
+  FromFirst oldest = std::move(answers_.front());
+  answers_.pop_front();
+  return oldest;
 }
 
 // The side without the coordinator stops its ranks.

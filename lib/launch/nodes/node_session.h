@@ -1,6 +1,7 @@
 // This node's part in a run over several nodes: joins the run, turns messages of the first node into events, and sends
 // messages to it.
 #pragma once
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -82,7 +83,7 @@ class NodeSession {
   void send(const FromNode& message);
   SharedTime shared(TimePoint time) const { return link_->shared(time); }
   // The answer that NodesAnswered reports: Start, Again or Over. None: it has not arrived yet.
-  std::optional<FromFirst> take_answer() { return std::exchange(answer_, std::nullopt); }
+  std::optional<FromFirst> take_answer();
 
   // Sends what the ranks here do. The first node replies with what the ranks of the other nodes did.
   void tell_signs(const SignsOfLife& signs) { send(Signs{attempt_, signs}); }
@@ -172,8 +173,8 @@ class NodeSession {
   NodeSearch search_;
   Timer look_;  // for a successor
   std::optional<TakingOver> taking_over_;
-  bool leaving_ = false;  // this node cannot go on
-  std::optional<FromFirst> answer_;
+  bool leaving_ = false;                     // this node cannot go on
+  std::deque<FromFirst> answers_;            // oldest first
   std::optional<NodeFailure> interruption_;  // what ended the wait for the others
   std::string missing_;                      // the nodes that this node waits for, from Note
   int attempt_ = 0;

@@ -163,7 +163,7 @@ void RunLoop::run() {
     end();
   } catch (const Error& error) {
     group_.end();
-    if (shared_) shared_->leave(error);
+    if (shared_) shared_->leave(error, report_);
     metrics_.finish(report_.whole ? report_.whole->exit_code : error.exit_code());
     throw;
   }
@@ -318,9 +318,10 @@ void RunLoop::archive_and_announce(Clock::duration delay, int restarts) {
 // False: the run is over.
 bool RunLoop::start_again_with_others() {
   if (!shared_) return false;
-  group_.end();
+  if (state_.verdict.cause != Cause::finished) group_.end();
   report_attempt();
   const auto again = shared_->end_attempt(report_);
+  group_.end();  // what finished ranks left behind may have worked for those of the other nodes until now
   if (!again) return false;
   archive_and_announce(std::chrono::nanoseconds(again->delay), again->restarts);
   if (again->failure) console_.show(again->failure->block);

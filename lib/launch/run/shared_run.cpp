@@ -1,6 +1,7 @@
 #include "launch/run/shared_run.h"
 
 #include <csignal>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,6 +28,19 @@ WholeRun whole_run(const Over& over, const NodeSession& nodes) {
   return whole;
 }
 
+namespace {
+
+// "no restart is left" of "fleetrun: lost node 2\nfleetrun: no restart is left\n"; "": there is none.
+std::string second_line(const std::string& block) {
+  constexpr std::string_view kStart = "\nfleetrun: ";
+  const std::size_t start = block.find(kStart);
+  if (start == std::string::npos) return "";
+  const std::size_t first = start + kStart.size();
+  return block.substr(first, block.find('\n', first) - first);
+}
+
+}  // namespace
+
 std::optional<Again> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, ExitReport& report) {
   attempt_ = attempt;
   told_failure_ = told_finish_ = ending_ = false;
@@ -41,7 +55,8 @@ std::optional<Again> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, Ex
   const FromFirst answer = wait();
   if (const auto* over = std::get_if<Over>(&answer)) {
     report.whole = whole_run(*over, sources_.nodes);
-    throw Error(static_cast<ErrorKind>(report.whole->exit_code), report.whole->message);
+    throw Error(static_cast<ErrorKind>(report.whole->exit_code), report.whole->message,
+                second_line(report.whole->block));
   }
   if (const auto* again = std::get_if<Again>(&answer)) return *again;
   const auto& start = std::get<Start>(answer);
@@ -224,6 +239,11 @@ NodeFailure cannot_go_on(const NodeSession& nodes, const Error& error) {
           .exit_code = error.exit_code()};
 }
 
-void SharedRun::leave(const Error& error) { sources_.nodes.leave(cannot_go_on(sources_.nodes, error)); }
+// All nodes end with the same code, as end_report() chooses it for this one.
+void SharedRun::leave(const Error& error, const ExitReport& report) {
+  NodeFailure failure = cannot_go_on(sources_.nodes, error);
+  if (!report.attempts.empty()) failure.exit_code = report.attempts.back().exit_code;
+  sources_.nodes.leave(failure);
+}
 
 }  // namespace fleetrun::launch

@@ -52,8 +52,8 @@ class SharedRun {
   // over, and `report` now describes the end of the whole run.
   std::optional<Again> end_attempt(ExitReport& report);
 
-  void leave(const Error& error);             // this node cannot go on
-  void finish() { sources_.nodes.finish(); }  // call it when the run is over
+  void leave(const Error& error, const ExitReport& report);  // this node cannot go on
+  void finish() { sources_.nodes.finish(); }                 // call it when the run is over
 
  private:
   static void correct_cause(const NodeFailure& first, const std::optional<NodeFailure>& here,

@@ -139,10 +139,11 @@ void require_same_folder(const std::string& folder, const UniqueFd& lock) {
 }
 
 // "" if it cannot be read: a training can do without it.
-std::string read_history(const std::string& path) {
+std::string read_history(const HistoryFile& history) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // a row has about 100
+  if (history.path.empty()) return "";
   try {
-    return path.empty() ? "" : read_file(path, kMostBytes);
+    return read_file(history.path, kMostBytes).substr(0, history.bytes);
   } catch (const Error&) {
     return "";
   }

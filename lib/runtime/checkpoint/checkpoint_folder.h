@@ -26,12 +26,18 @@ constexpr const char* kRankStatesFile = "rank_states.safetensors";   // where te
 constexpr const char* kHistoryFile = "history.csv";      // a copy of that in log/; not needed to go on
 constexpr const char* kRanksFile = "ranks.safetensors";  // only older checkpoints have one
 
+// What kHistoryFile copies: the first bytes of a file, to which the training adds rows while the checkpoint is written.
+struct HistoryFile {
+  std::string path;  // "": there is none
+  std::size_t bytes = 0;
+};
+
 // A training at one moment, in memory.
 struct Snapshot {
   TrainingState state;
   std::map<std::string, PlainTensors> files;  // by file name
   Metadata about_model = {};                  // of kModelFile (model_card.h)
-  std::string history = {};                   // path of the file that kHistoryFile copies; "": none
+  HistoryFile history = {};
 };
 
 // The same as read from a disk.

@@ -45,8 +45,13 @@ std::int32_t UsableSamples::read(const Framing& framing, ReadScratch& scratch, s
     other.sample = static_cast<std::int32_t>((std::int64_t{sample} + i) % data_set_.size());
     if (can_use(other, scratch, planes)) return other.sample;
   }
-  throw Error(ErrorKind::data,
-              fmt::format("{} and the {} samples after it cannot be used", data_set_.describe(sample), most));
+  const std::lock_guard lock(mutex_);
+  const std::string which =
+      most < kMostSubstitutes
+          ? fmt::format("none of the {} samples can be used", data_set_.size())
+          : fmt::format("{} and the {} samples after it cannot be used, wanted at most {} skipped in a row",
+                        data_set_.describe(sample), most, kMostSubstitutes);
+  throw Error(ErrorKind::data, fmt::format("{}; the last that was skipped: {}", which, last_reason_));
 }
 
 // False: it is skipped. Throws where bad samples end the run.
@@ -85,6 +90,7 @@ void UsableSamples::skip(std::int32_t sample, const Error& problem) {
   const std::lock_guard lock(mutex_);
   if (!skipped_.insert(sample).second) return;
   reasons_.push_back(problem.message());
+  last_reason_ = problem.message();
   if (problem.kind() == ErrorKind::data) return;
   const int most = std::max(1, data_set_.size() / kUnreadableOneIn);
   if (++unreadable_ > most)

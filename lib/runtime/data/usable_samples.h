@@ -52,6 +52,7 @@ class UsableSamples {
   std::set<std::int32_t> skipped_;  // samples that cannot be used
   int unreadable_ = 0;              // skipped samples that the disk did not give
   std::vector<std::string> reasons_;
+  std::string last_reason_;
 };
 
 }  // namespace fleetrun::runtime

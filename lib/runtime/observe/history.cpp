@@ -23,6 +23,8 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // a row has about 100
 
+constexpr int kScalars = 3;  // the columns before the first one of them
+
 // A scalar, and its column.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kHistoryScalars = {
     {{"train/loss", "loss"},
@@ -53,53 +55,28 @@ std::string_view from_column(std::string_view row, int column) {
   return row;
 }
 
-int epoch_of(std::string_view row) {
-  return static_cast<int>(std::strtol(std::string(from_column(row, 1)).c_str(), nullptr, 10));
-}
-
 // Whether the row is of an evaluation: its first scalar, the loss of a batch, is empty.
-bool is_test(std::string_view row) { return from_column(row, 3).starts_with(','); }
+bool is_test(std::string_view row) { return from_column(row, kScalars).starts_with(','); }
 
 std::string_view last_row(std::string_view lines) {
   lines.remove_suffix(1);
   return lines.substr(lines.rfind('\n') + 1);
 }
 
-// The row follows the checkpoint in the training.
-bool is_repeated(std::string_view row, const SavedPoint& point) {
-  if (is_test(row) && step_of(row) == point.steps) return false;
-  if (epoch_of(row) != point.epoch) return epoch_of(row) > point.epoch;
-  return step_of(row) > point.steps;
-}
-
-// Older checkpoints have none, and so does that of a training without a launcher.
-std::string read_rows(const SavedPoint& point) {
-  if (point.history.empty() || ::access(point.history.c_str(), F_OK) != 0) return "";
-  return history_until(read_file(point.history, kMostBytes), point);
-}
-
 }  // namespace
-
-std::string history_until(const std::string& text, const SavedPoint& point) {
-  const std::string start = header();
-  if (!text.starts_with(start)) return "";
-  std::string_view lines = std::string_view(text).substr(0, text.rfind('\n') + 1);
-  while (lines.size() > start.size() && is_repeated(last_row(lines), point))
-    lines.remove_suffix(last_row(lines).size() + 1);
-  return std::string(lines);
-}
 
 TrainingHistory::TrainingHistory(const std::string& path, const SavedPoint& point, std::int64_t first_step,
                                  std::ostream& out)
     : path_(path), out_(out), file_(::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC)) {
   try {
     if (!file_) throw Error(ErrorKind::io, fmt::format("opening {}: {}", path, describe_errno(errno)));
-    const std::string before = read_rows(point);
+    const std::string before = point.steps > 0 ? rows_of(point) : "";
     if (::ftruncate(file_.get(), 0) != 0)
       throw Error(ErrorKind::io, fmt::format("emptying {}: {}", path, describe_errno(errno)));
     write_all(file_.get(), before.empty() ? header() : before, path);
-    if (!before.empty() && is_test(last_row(before)) && step_of(last_row(before)) == point.steps)
-      tested_ = first_step;
+    if (before.empty() || !is_test(last_row(before)) || step_of(last_row(before)) != point.steps) return;
+    tested_ = first_step;
+    tested_scores_ = from_column(last_row(before), kScalars);
   } catch (const Error& error) {
     give_up(error.message());
   }
@@ -112,13 +89,29 @@ void TrainingHistory::add(std::int64_t step, int epoch, const std::vector<Scalar
     const auto found = std::ranges::find(scalars, name, &Scalar::tag);
     row += found == scalars.end() ? "," : fmt::format(",{:.7g}", found->value);
   }
-  if (is_test(row) && tested_ == step) return;
+  const bool is_known = is_test(row) && tested_ == step && from_column(row, kScalars) == tested_scores_;
   tested_ = -1;
+  if (is_known) return;
   try {
     write_all(file_.get(), row + "\n", path_);
   } catch (const Error& error) {
     give_up(error.message());
   }
+}
+
+// An older fleetrun saved none, and neither did a training without a launcher.
+std::string TrainingHistory::rows_of(const SavedPoint& point) const {
+  std::string why = "the checkpoint has no rows";
+  try {
+    std::string text = read_file(point.history, kMostBytes);
+    text.resize(text.rfind('\n') + 1);
+    if (text.starts_with(header())) return text;
+    if (!text.empty()) why = point.history + " is not a table of a training";
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::missing) why = error.message();
+  }
+  out_ << fmt::format("history.csv has no rows of the steps up to {}: {}", point.steps, why) << std::endl;
+  return "";
 }
 
 void TrainingHistory::give_up(const std::string& why) {

@@ -13,16 +13,9 @@ namespace fleetrun::runtime {
 
 // The checkpoint that a training goes on from.
 struct SavedPoint {
-  // The number of its last step, as the ranks counted that saved it. 0: there is no checkpoint.
-  std::int64_t steps = 0;
-  int epoch = 0;             // under way
+  std::int64_t steps = 0;    // of the training, as the ranks counted that saved it; 0: there is no checkpoint
   std::string history = {};  // path of the history in it, which may be missing
 };
-
-// The lines of the history in a checkpoint without the rows at its end that follow the checkpoint, and without a line that was cut off: the
-// training went on while the file was copied. An evaluation after the step of the checkpoint stays. It returns "" if the text is not a
-// history. The number of ranks changes the numbers of the steps, so only rows of the epoch of the checkpoint are compared by their step.
-std::string history_until(const std::string& text, const SavedPoint& point);
 
 // A training can do without: what goes wrong is a warning, and the last word about it.
 class TrainingHistory {
@@ -33,18 +26,21 @@ class TrainingHistory {
                   std::ostream& out);
 
   // `scalars` by the names that TensorBoard shows; the table has a column for each that docs/run-page.md lists. An evaluation that is
-  // already in the last row is not added again.
+  // already in the last row, with the same scores, is not added again.
   void add(std::int64_t step, int epoch, const std::vector<Scalar>& scalars);
 
+  int file() const { return file_.get(); }  // open for reading, too; -1: there are no more rows
+
  private:
+  std::string rows_of(const SavedPoint& point) const;
   void give_up(const std::string& why);
 
   std::string path_;
   std::ostream& out_;
   UniqueFd file_;  // closed: no more
   std::int64_t tested_ =
-      -1;  // step of the evaluation in the last row of the file as it was found, as the ranks count it
-           // now; -1: it has none
+      -1;  // step of the evaluation in the last row of the checkpoint, as the ranks count it now; -1: none
+  std::string tested_scores_;  // in that row
 };
 
 }  // namespace fleetrun::runtime

@@ -132,10 +132,12 @@ void complete_observers(Run& run) {
   if (run.is_first_rank() && run.job.output.tensorboard)
     observers.events = std::make_unique<TrainingEvents>(run.job.output.dir + "/tensorboard",
                                                         run.progress.first_step, run.out);
-  if (run.is_first_rank() && !run.world.env.log_dir.empty())
+  if (run.is_first_rank() && !run.world.env.log_dir.empty()) {
     observers.history =
         std::make_unique<TrainingHistory>(fmt::format("{}/{}", run.world.env.log_dir, kHistoryFile),
                                           run.checkpoints.loaded(), run.progress.first_step, run.out);
+    run.checkpoints.save_history_of(observers.history->file());
+  }
   Timeline* const timeline = observers.trace.timeline();
   if (timeline == nullptr) return;
   observers.wait = timeline->add({Lane::data, "wait for a batch", "data", ""});

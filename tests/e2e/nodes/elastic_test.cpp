@@ -107,6 +107,21 @@ TEST_CASE("ports that the user named are held again when a node is lost before t
   finish(cluster, {0});
 }
 
+TEST_CASE(
+    "hunt: a node that is lost in the pause before the last restart ends the run, which says that none is left") {
+  Cluster cluster(3);
+  start(cluster, {"--nnodes=2:3", "--max_restart=1", "--restart_delay=50"});
+  REQUIRE(all_run(cluster, 0, 6));
+  cluster.shared().write("fail", "");
+  for (const int node : {0, 1}) REQUIRE(cluster.says(node, "restart 1 of at most 1 in 50 s"));
+  cluster.kill(2);
+  for (const int node : {0, 1}) {
+    const ChildResult end = cluster.end_of(node);
+    CHECK_MESSAGE(end.code == 75, end.err);
+    CHECK_MESSAGE(contains(end.err, "  hint: no restart is left (--max_restart=1)\n"), end.err);
+  }
+}
+
 TEST_CASE("a run begins without a node that does not come, and takes it in when it does") {
   Cluster cluster(2);
   start(cluster, 0, {"--nnodes=1:2", "--elastic_timeout=0.2"});

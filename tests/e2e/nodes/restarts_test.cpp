@@ -59,6 +59,25 @@ TEST_CASE("a node whose ranks have finished names the rank elsewhere that makes 
   CHECK(earlier["exit_code"] == 9);
 }
 
+TEST_CASE(
+    "hunt: a node that cannot start again ends all nodes with the code of the failure before, which all name") {
+  for (const int blocked : {0, 1}) {
+    CAPTURE(blocked);
+    Cluster cluster(2);
+    const std::string script = "[ $RANK = " + std::to_string(blocked) +
+                               " ] && echo x > log/attempt-0; [ $RANK = 1 ] && exit 5; exec sleep 100";
+    for (const ChildResult& end : cluster.run({"--nproc_per_node=1", "--max_restart=2", "--restart_delay=0.1",
+                                               "--grace=0.5", "--", "/bin/sh", "-c", script})) {
+      CHECK_MESSAGE(end.code == 5, end.err);
+      CHECK_MESSAGE(contains(end.err, "log/attempt-0 is in the way"), end.err);
+      CHECK_MESSAGE(contains(end.err, "rank 1 exited with code 5"), end.err);
+    }
+    CHECK(cluster.report(0)["exit_code"] == 5);
+    CHECK(cluster.report(1)["exit_code"] == 5);
+    CHECK(cluster.nothing_left());
+  }
+}
+
 TEST_CASE("a failure that comes back at once is a crash loop on all nodes: 93") {
   Cluster cluster(2);
   const auto ends = cluster.run({"--nproc_per_node=1", "--max_restart=2", "--restart_delay=0.1", FAKE_WORKER,

@@ -20,6 +20,22 @@ TEST_CASE("silent ranks of one node are no hang while a rank of another node wor
     CHECK_MESSAGE(end.code == 0, end.err);
 }
 
+TEST_CASE(
+    "hunt: what a finished rank has left behind goes on while ranks of other nodes run, which is no hang") {
+  Cluster cluster(2);
+  cluster.shared().write("busy.sh",
+                         "end=$(($(date +%s) + 3))\nwhile [ $(date +%s) -lt $end ]; do :; done\n"
+                         "echo done > ../answer\nexec sleep 100\n");
+  const char* const script =
+      "[ $RANK = 1 ] && { setsid -f /bin/sh ../busy.sh; exit 0; }; mkfifo ../answer.new; mv ../answer.new ../answer;"
+      "read line < ../answer; echo $line";
+  for (const ChildResult& end :
+       cluster.run({"--nproc_per_node=1", "--hang_timeout=1", "--grace=0.1", "--", "/bin/sh", "-c", script}))
+    CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(cluster.log(0, 0) == "done\n");
+  CHECK(cluster.nothing_left());
+}
+
 TEST_CASE("a run that hangs on all nodes ends with 75, and the first node shows what all ranks did") {
   Cluster cluster(2);
   const auto ends = cluster.run({"--nproc_per_node=2", "--hang_timeout=1.5", FAKE_WORKER, "sleep", "100"});

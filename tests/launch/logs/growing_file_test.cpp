@@ -41,6 +41,17 @@ TEST_CASE("a file that grows past its old length after it was emptied begins ane
   CHECK_FALSE(file.begins_anew());
 }
 
+TEST_CASE("hunt: a file whose last bytes somebody overwrites does not begin anew") {
+  const TemporaryFolder folder;
+  const std::string start = "of the start\n" + std::string(300, '.');
+  folder.write("log", start + "step 1\nstep 2\n");
+  GrowingFile file(folder / "log");
+  file.read(1000);
+  folder.write("log", start + "step 1\nSTEP 2\nstep 3\n");
+  CHECK_FALSE(file.begins_anew());
+  CHECK(file.read(1000) == "step 3\n");
+}
+
 TEST_CASE("of a flood only the end is read") {
   const TemporaryFolder folder;
   folder.write("log", "0123456789");

@@ -1,5 +1,7 @@
 #include "launch/logs/log_times.h"
 
+#include <filesystem>
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -37,6 +39,10 @@ TEST_CASE("a log that a rank empties is told by name, once for each time") {
   times.finish();
   times.finish();
   CHECK(shorter == std::vector<std::string>{"1.err"});
+  std::filesystem::rename(folder / "log/workerlog.0", folder / "log/rotated");
+  folder.write("log/workerlog.0", "");
+  times.finish();
+  CHECK(shorter.size() == 1);
 }
 
 TEST_CASE("the place in a log is that of the last entry before the time") {

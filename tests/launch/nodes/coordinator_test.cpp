@@ -267,6 +267,9 @@ TEST_CASE("a node that tells what its ranks do hears what those of the others do
   scene.say(1, Signs{0, {.silent = 12s}});
   CHECK(scene.last<Signs>(1)->of.silent == Clock::duration(2s));  // their end was a sign of life
   CHECK(scene.last<Signs>(1)->of.unmatched == std::vector<Clock::duration>{2s});
+  scene.say(2, Signs{0, {.silent = 1s}});  // its ranks have left a process behind, which works
+  scene.say(1, Signs{0, {.silent = 12s}});
+  CHECK(scene.last<Signs>(1)->of.silent == Clock::duration(1s));
 }
 
 TEST_CASE("signs of an attempt that is over are not heard") {

@@ -56,10 +56,10 @@ TEST_CASE("a checkpoint has a copy of the history, goes with it, and is complete
   const TemporaryFolder home;
   CheckpointFolder folder(home / "saved", 1);
   Snapshot with = snapshot(10);
-  with.history = home / "history.csv";
+  with.history = {.path = home / "history.csv", .bytes = 15};
   const std::string none = folder.write(with);  // the training goes on without it
   CHECK_FALSE(fs::exists(none + "/history.csv"));
-  home.write("history.csv", "step,epoch\n5,0\n");
+  home.write("history.csv", "step,epoch\n5,0\n10,0\n");  // the last row came after the checkpoint
   folder.write(with);
   CHECK(home.read("saved/000002-step-10/history.csv") == "step,epoch\n5,0\n");
   folder.write(snapshot(20));

@@ -238,7 +238,7 @@ TEST_CASE("a data set of nothing but bad samples ends the run, though they may b
   const auto set = folder.open();
   Loader loader(*set, options(job::BadSample::skip, 8));
   loader.start_epoch(0);
-  check_error(ErrorKind::data, "samples after it cannot be used", [&] { loader.next(); });
+  check_error(ErrorKind::data, "can be used; the last that was skipped", [&] { loader.next(); });
 }
 
 TEST_CASE("files that vanish are an error of the disk, skipped once in a thousand at most") {

@@ -105,11 +105,15 @@ TEST_CASE("a place is given up after 64 substitutes, or when no sample is left")
   const NotingSet set(200, broken);
   UsableSamples samples(set, kSkip);
   CHECK(read(samples, 11) == 75);
-  check_error(ErrorKind::data, "noted-10 and the 64 samples after it cannot be used",
-              [&] { read(samples, 10); });
+  check_error(
+      ErrorKind::data,
+      "noted-10 and the 64 samples after it cannot be used, wanted at most 64 skipped in a row; the last that "
+      "was skipped: ",
+      [&] { read(samples, 10); });
   const NotingSet small(2, {0, 1});
   UsableSamples none(small, kSkip);
-  check_error(ErrorKind::data, "noted-1 and the 1 samples after it cannot be used", [&] { read(none, 1); });
+  check_error(ErrorKind::data,
+              "none of the 2 samples can be used; the last that was skipped: ", [&] { read(none, 1); });
 }
 
 TEST_CASE("the disk may fail for one sample in a thousand, four reads each") {

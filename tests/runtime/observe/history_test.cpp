@@ -3,7 +3,6 @@
 #include <sstream>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include "support/temporary_folder.h"
 
@@ -24,104 +23,77 @@ std::string steps_in(const std::string& text) {
 // A file that the launcher has made, and the history in a checkpoint.
 struct Files {
   Files() { folder.write("history.csv", ""); }
-  SavedPoint at(std::int64_t steps, int epoch) const { return {steps, epoch, folder / "saved.csv"}; }
+  SavedPoint at(std::int64_t steps) const { return {steps, folder / "saved.csv"}; }
   TrainingHistory begin(const SavedPoint& point = {}, std::int64_t first_step = 0) {
     return TrainingHistory(folder / "history.csv", point, first_step, out);
   }
   void save() const { folder.write("saved.csv", text()); }
   std::string text() const { return folder.read("history.csv"); }
-  std::string columns() {
-    begin();
-    return text();
-  }
 
   TemporaryFolder folder;
   std::ostringstream out;
 };
 
-TEST_CASE("a training that goes on from a checkpoint goes on with its rows, and none is there twice") {
-  Files files;
-  {
-    TrainingHistory history = files.begin();
-    for (const int step : {5, 10, 15}) history.add(step, 0, kTrain);
-    history.add(15, 0, kTest);
-    history.add(20, 1, kTrain);
-  }
-  files.save();  // while the training went on
-  {
-    TrainingHistory history = files.begin(files.at(15, 1), 15);
-    history.add(15, 0, kTest);  // the job evaluates the finished training again
-    history.add(20, 1, kTrain);
-  }
-  CHECK(steps_in(files.text()) == "5 10 15 15 20 ");
-  files.begin();
-  CHECK(steps_in(files.text()) == "");
-  CHECK(files.out.str() == "");
-}
-
-TEST_CASE("the rows come from the checkpoint, whatever the file before had") {
+TEST_CASE("a training that goes on from a checkpoint goes on with its rows, whatever the file before had") {
   Files files;
   {
     TrainingHistory history = files.begin();
     for (const int step : {5, 10}) history.add(step, 0, kTrain);
     files.save();
-    for (const int step : {15, 20}) history.add(step, 0, kTrain);  // another training writes over it
+    for (const int step : {15, 20})
+      history.add(step, 0, kTrain);  // the training repeats these, or it is another one
   }
-  files.begin(files.at(10, 0), 10).add(11, 0, kTrain);
+  files.begin(files.at(10), 10).add(11, 0, kTrain);
   CHECK(steps_in(files.text()) == "5 10 11 ");
   files.folder.write("history.csv", "");  // on another node
-  files.begin(files.at(10, 0), 10).add(12, 0, kTrain);
+  files.begin(files.at(10), 10).add(12, 0, kTrain);
   CHECK(steps_in(files.text()) == "5 10 12 ");
-  files.begin({10, 0, files.folder / "nowhere"}, 10).add(13, 0, kTrain);
-  CHECK(steps_in(files.text()) == "13 ");
+  files.begin();
+  CHECK(steps_in(files.text()) == "");
   CHECK(files.out.str() == "");
 }
 
-// Rows of a history. A training step is a number, and a step with its evaluation has a "t".
-std::string rows_of(const std::string& rows, int steps_per_epoch) {
-  std::string text;
-  std::istringstream words(rows);
-  for (std::string word; words >> word;) {
-    const int step = std::stoi(word);
-    text += fmt::format("{},{},1700000000,{}\n", step, (step - 1) / steps_per_epoch,
-                        word.ends_with('t') ? ",,,,,,2,0.5,1" : "1.5,0.25,,0.1,,,,,");
-  }
-  return text;
-}
-
-TEST_CASE("with other ranks than before, only the rows of repeated steps go") {
+TEST_CASE("hunt: rows whose steps other ranks counted stay, also within an epoch") {
   Files files;
-  const std::string columns = files.columns();
-
-  // One rank, which takes 8 steps in an epoch, saved a checkpoint after two epochs, and two ranks go on.
-  const std::string one = columns + rows_of("4 8 8t 12 16 16t", 8);
-  files.folder.write("saved.csv", one + rows_of("20 24", 8));
   {
-    TrainingHistory history = files.begin(files.at(16, 2), 8);
-    history.add(8, 1, kTest);  // the job evaluates the finished training again
-    history.add(12, 2, kTrain);
+    TrainingHistory history = files.begin();
+    for (const int step : {10, 20, 30}) history.add(step, 0, kTrain);  // one rank
   }
-  CHECK(files.text().starts_with(one));
-  CHECK(steps_in(files.text()) == "4 8 8 12 16 16 12 ");
-
-  // Two ranks, which take 4 steps, saved one after two epochs, and one rank goes on.
-  files.folder.write("saved.csv", columns + rows_of("2 4 4t 6 8 8t 10 12 12t", 4));
-  files.begin(files.at(8, 2), 16).add(20, 2, kTrain);
-  CHECK(steps_in(files.text()) == "2 4 4 6 8 8 20 ");
-
-  // One rank did the first epoch, two ranks half of the second one, and one more step before that was on the disk.
-  files.folder.write("saved.csv", columns + rows_of("4 8 8t", 8) + rows_of("5 6 7", 4));
-  files.begin(files.at(6, 1), 12).add(13, 1, kTrain);
-  CHECK(steps_in(files.text()) == "4 8 8 5 6 13 ");
-  CHECK(files.out.str() == "");
+  files.save();
+  files.begin(files.at(16), 16).add(20, 0, kTrain);  // two ranks, which saved step 16
+  CHECK(steps_in(files.text()) == "10 20 30 20 ");
 }
 
-TEST_CASE("a line that was cut off goes, and a text that is no history counts for nothing") {
+TEST_CASE("an evaluation that is repeated is there twice only if its scores have changed") {
   Files files;
-  files.begin().add(5, 0, kTrain);
-  const std::string text = files.text();
-  CHECK(history_until(text + "10,0,17", {100, 0}) == text);
-  CHECK(history_until("some,other,table\n1,2,3\n", {100, 0}) == "");
+  {
+    TrainingHistory history = files.begin();
+    history.add(15, 0, kTrain);
+    history.add(15, 0, kTest);
+  }
+  files.save();
+  files.begin(files.at(15), 8).add(8, 0, kTest);  // other ranks count 8 steps
+  CHECK(steps_in(files.text()) == "15 15 ");
+  files.begin(files.at(15), 8).add(8, 0, {{"test/loss", 3}, {"test/acc1", 0.5}, {"test/acc5", 1}});
+  CHECK(steps_in(files.text()) == "15 15 8 ");
+  {
+    TrainingHistory history = files.begin(files.at(15), 15);
+    history.add(20, 1, kTrain);
+    history.add(20, 1, kTest);
+  }
+  CHECK(steps_in(files.text()) == "15 15 20 20 ");
+}
+
+TEST_CASE("rows that cannot be had from the checkpoint are missed with a word") {
+  Files files;
+  files.begin({15, files.folder / "nowhere"}, 15).add(20, 0, kTrain);
+  CHECK(steps_in(files.text()) == "20 ");
+  CHECK(files.out.str() == "history.csv has no rows of the steps up to 15: the checkpoint has no rows\n");
+  files.out.str("");
+  files.folder.write("saved.csv", "some,other,table\n1,2,3\n");
+  files.begin(files.at(15), 15).add(20, 0, kTrain);
+  CHECK(steps_in(files.text()) == "20 ");
+  CHECK(files.out.str().ends_with("saved.csv is not a table of a training\n"));
 }
 
 TEST_CASE("without its file a training goes on, with one warning") {

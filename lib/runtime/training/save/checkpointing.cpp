@@ -1,5 +1,8 @@
 #include "runtime/training/save/checkpointing.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <array>
 #include <chrono>
 #include <limits>
@@ -158,13 +161,23 @@ void Checkpointing::begin_to_write(const TrainingState& state) {
   Snapshot snapshot = take_snapshot(state, training_.trainer.whole_program(), training_.trainer.storage(),
                                     *training_.world.communicator);
   snapshot.about_model = to_metadata(training_.card);
-  if (const std::string& logs = training_.world.env.log_dir; !logs.empty())
-    snapshot.history = fmt::format("{}/{}", logs, kHistoryFile);
+  snapshot.history = history_now();
   wait_.total_ns += monotonic_ns() - start;
   wait_for_writer();  // with signs of life, should an earlier save still be under way
   if (writer_) writer_->write(std::move(snapshot));
   results_.saved_steps = state.steps;
   results_.saved_place = place_in_training(state);
+}
+
+void Checkpointing::save_history_of(int file) {
+  if (file >= 0) history_.reset(::fcntl(file, F_DUPFD_CLOEXEC, 0));
+}
+
+// By its descriptor: somebody may have renamed the log folder, and another run may have made a new one.
+HistoryFile Checkpointing::history_now() const {
+  struct stat facts {};
+  if (!history_ || ::fstat(history_.get(), &facts) != 0) return {};
+  return {fmt::format("/proc/self/fd/{}", history_.get()), static_cast<std::size_t>(facts.st_size)};
 }
 
 void Checkpointing::tell_results() {

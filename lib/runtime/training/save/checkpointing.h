@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/run/timeline.h"
+#include "base/system/unique_fd.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/checkpoint/requests.h"
@@ -42,7 +43,7 @@ struct SaveWait {
   std::int64_t told_ns = 0;   // when rank 0 last printed a line about that wait
 };
 
-// Twelve members, because the folder and its writer exist on rank 0 alone, and only once they are needed.
+// Thirteen members, because the folder, its writer and the history exist on rank 0 alone, and only once they are needed.
 class Checkpointing {
  public:
   // Without checkpoint.dir it saves only when the ranks are stopped, if the launcher named a folder for that. Otherwise it saves
@@ -55,6 +56,9 @@ class Checkpointing {
   // Gives every rank the parameters and states to start with; see resume_training(). Before this call there is nothing
   // to save, so SIGTERM ends a rank at once, even one that waits for a peer.
   TrainingState resume(const DataSize& data);
+
+  // Every checkpoint from now on has a copy of the rows that are in this file then; -1: there is none.
+  void save_history_of(int file);
 
   // Call it after each step, and after each batch of an evaluation. `last`: no step of the training is left. Returns true
   // when SIGTERM or SIGINT asked the ranks to stop; the checkpoint is complete then. Throws Error(io) when that
@@ -92,11 +96,13 @@ class Checkpointing {
   void wait_for_writer_together();
   bool is_written();
   void tell_results();
+  HistoryFile history_now() const;
 
   const CheckpointedTraining training_;
   const Saves saves_;
   std::unique_ptr<CheckpointFolder> folder_;  // of rank 0; with Saves::at_stop only once it is needed
-  std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; destroyed before the folder
+  UniqueFd history_;                          // of rank 0
+  std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; destroyed before the folder and the history
   int batches_ = 0;                           // of an epoch
   SavedPoint loaded_;
   SaveRequests save_requests_;

@@ -315,8 +315,7 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   training.trainer.share_parameters();
   ResumedTraining resumed = share(checkpoint ? &*checkpoint : nullptr, start, anew, training);
   if (checkpoint)
-    resumed.saved = {checkpoint->state.steps, checkpoint->state.epoch,
-                     fmt::format("{}/{}", checkpoint->path, kHistoryFile)};
+    resumed.saved = {checkpoint->state.steps, fmt::format("{}/{}", checkpoint->path, kHistoryFile)};
   return resumed;
 }
 
