@@ -62,7 +62,7 @@ bool GrowingFile::begins_anew() {
 }
 
 std::string GrowingFile::read(std::size_t most) {
-  const std::string text = bytes_at(place_, most);
+  std::string text = bytes_at(place_, most);
   if (start_.size() < kRemembered && place_ == std::ssize(start_))
     start_.append(text, 0, kRemembered - start_.size());
   place_ += static_cast<off_t>(text.size());
