@@ -276,7 +276,7 @@ std::string job_key_table() {
     const Key* const around = find_key(keys, section);
     std::string help = key.help;
     if (around != nullptr && around->rules.shorthand == name)
-      help += fmt::format("; a number as the value of {} sets this key", section);
+      help += fmt::format("; {0}=NUMBER is short for {1}=NUMBER", section, path);
     const bool is_optional = around != nullptr && !around->rules.absent.empty();
     table += fmt::format("| `{}` | {} | {} | {}{} |\n", path, cell(wanted_words(key)),
                          cell(default_words(key, is_optional ? section : "")), cell(help), remarks(key));

@@ -91,7 +91,7 @@ TEST_CASE("types, ranges, choices and defaults are those of the table") {
       R"({"description": "samples per rank in each step", "type": "integer", "minimum": 1, "maximum": 2147483647})");
   CHECK(
       to_json(property(schema, "model.dropout")) ==
-      R"({"description": "probability of dropping a value before the last layer", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0})");
+      R"json({"description": "probability of dropping a value before the last layer (vgg16: before each of the last two)", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0})json");
   CHECK(
       to_json(at(property(schema, "model.name"), "enum")) ==
       R"(["mlp", "lenet", "resnet20", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "vgg16", "mobilenet_v1"])");

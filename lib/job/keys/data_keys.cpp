@@ -61,9 +61,10 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefau
                {.range = Range::between(1, 3), .only_with = with(kStored), .absent = "3; idx: 1"}),
       make_key(
           "augment", set(&DataSetSpec::augment),
-          "augmentation; crop_flip: pads by 4 pixels, crops at random, flips half of the images; random_resized_crop: "
-          "resizes a random 8 to 100 % of the area, flips half of the images; resize_crop: resizes the short side to "
-          "256/224 of image_size, crops the centre",
+          "augmentation; none: resizes the whole image; crop_flip: also pads by 4 pixels, crops at random, "
+          "flips half of the images; random_resized_crop: crops a random part with 8 to 100 % of the area "
+          "and resizes it, flips half of the images; resize_crop: resizes the short side to 256/224 of "
+          "image_size, crops the centre",
           {.choices = augments}),
       make_key("mean", set(&DataSetSpec::mean),
                "value to subtract from each pixel (0 to 255), one per channel",
@@ -96,8 +97,8 @@ Key data_keys() {
           std::move(test_keys),
           make_key(
               "split", data(&DataSpec::split),
-              "without data.test: share of the samples of data.train to evaluate on instead of training on them, drawn from "
-              "each class by train.seed",
+              "share of the samples of data.train that is set aside for evaluations and not trained on; "
+              "train.seed draws it from each class; only without data.test",
               {.range = {.least = 0, .most = 1, .above_least = true, .below_most = true}, .absent = "none"}),
           make_key("batch_size", data(&DataSpec::batch_size), "samples per rank in each step",
                    {.range = Range::from(1),

@@ -11,7 +11,9 @@ Key checkpoint_keys() {
       "checkpoint", "when and where to save the training",
       {
           make_path_key("dir", checkpoint(&CheckpointSpec::dir),
-                        "folder of the checkpoints, inside output.dir", {.absent = "none, no checkpoints"}),
+                        "folder of the checkpoints; a relative path starts at output.dir, and the folder "
+                        "must be inside it",
+                        {.absent = "none, no checkpoints"}),
           make_key("every_epochs", checkpoint(&CheckpointSpec::every_epochs),
                    "epochs between checkpoints; 0: none at the end of epochs", {.range = Range::from(0)}),
           make_key("every_steps", checkpoint(&CheckpointSpec::every_steps), "steps between checkpoints",

@@ -35,16 +35,17 @@ Key model_keys() {
           make_key("hidden", model(&ModelSpec::hidden), "widths of the hidden layers",
                    {.range = Range::between(1, kLargestSide), .only_with = Condition{"name", {"mlp"}}}),
           make_key("dropout", model(&ModelSpec::dropout),
-                   "probability of dropping a value before the last layer",
+                   "probability of dropping a value before the last layer (vgg16: before each of the last "
+                   "two)",
                    {.range = {.least = 0, .most = 1, .below_most = true}}),
           make_path_key(
               "pretrained", model(&ModelSpec::pretrained),
               "safetensors file with the initial weights, under the names of torchvision or PaddlePaddle",
               {.absent = "none"}),
-          make_key(
-              "new_head", model(&ModelSpec::new_head),
-              "if the pretrained file has another number of classes; error: ends the run; auto: makes a new last layer",
-              {.choices = {choice("error", NewHead::error), choice("auto", NewHead::automatic)}}),
+          make_key("new_head", model(&ModelSpec::new_head),
+                   "what to do if the last layer of the pretrained file has another number of classes, or "
+                   "is missing; error: end the run; auto: make a new last layer",
+                   {.choices = {choice("error", NewHead::error), choice("auto", NewHead::automatic)}}),
           make_key("freeze", model(&ModelSpec::freeze),
                    "layers that keep their weights, by name or pattern, such as [\"conv1\", \"layer1*\"]",
                    {}),

@@ -86,7 +86,7 @@ Key optimizer_keys() {
                            choice("lars", OptimizerName::lars), choice("lamb", OptimizerName::lamb)}}),
           learning_rate_keys(),
           make_key("momentum", optimizer(&OptimizerSpec::momentum),
-                   "momentum factor: v = momentum * v + g; p -= rate * v",
+                   "momentum factor; momentum: v = momentum * v + g; p -= rate * v",
                    {.range = below_one, .only_with = with_velocity}),
           make_key("use_nesterov", optimizer(&OptimizerSpec::use_nesterov),
                    "Nesterov update: p -= rate * (g + momentum * v)", {.only_with = with_nesterov}),
@@ -103,12 +103,13 @@ Key optimizer_keys() {
                    "L2 penalty: g += weight_decay * p; adamw, lars and lamb decay as their papers say",
                    {.range = Range::from(0)}),
           make_key("exclude_from_weight_decay", optimizer(&OptimizerSpec::exclude_from_weight_decay),
-                   "parts of names of parameters that do not decay; batch_norm and .b_0 work as in Fleet"),
+                   "a parameter does not decay if its name contains one of these texts; Fleet's texts "
+                   "batch_norm (all parameters of batch norms) and .b_0 (biases) work, too"),
           gradient_clip_keys(),
-          make_key(
-              "learning_rate_factors", optimizer(&OptimizerSpec::learning_rate_factors),
-              "factor of the learning rate for parameters whose names begin with the key; the longest key counts",
-              {.range = Range::from(0)}),
+          make_key("learning_rate_factors", optimizer(&OptimizerSpec::learning_rate_factors),
+                   "a factor of the learning rate for each beginning of a parameter's name; if several "
+                   "beginnings match, the longest one counts",
+                   {.range = Range::from(0)}),
           make_key("ema_decay", optimizer(&OptimizerSpec::ema_decay),
                    "decay of the moving averages of all weights; 0: no averages", {.range = below_one}),
           make_key("ema_evaluate", optimizer(&OptimizerSpec::ema_evaluate),

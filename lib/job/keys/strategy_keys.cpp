@@ -74,7 +74,7 @@ Key build_strategy_keys() {
           make_key("enable_inplace", build(&Build::enable_inplace),
                    "lets an op write its output into the buffer of an input"),
           make_key("enable_backward_optimizer_op_deps", build(&Build::enable_backward_optimizer_op_deps),
-                   "delays updates until the whole backward pass is done"),
+                   "on several ranks: delays updates until the whole backward pass is done"),
           make_key("cache_runtime_context", build(&Build::cache_runtime_context),
                    "looks up the addresses of values once instead of in each step"),
           make_key(
@@ -126,7 +126,8 @@ std::vector<Key> communication_keys(const Section<StrategySpec>& strategy) {
                "ranks per group; 1: the ranks of a node", {.range = Range::from(1)}),
       make_key(
           "hierarchical_allreduce_algorithm", strategy(&StrategySpec::hierarchical_allreduce_algorithm),
-          "leader: one rank per group sums between groups; scatter: every rank sums its own slice between groups",
+          "leader: one rank per group sums between groups; scatter: every rank sums its own slice between "
+          "groups; if fleetrun measures at the start, it takes the faster one",
           {.choices = {choice("leader", HierarchicalAlgorithm::leader),
                        choice("scatter", HierarchicalAlgorithm::scatter)}}),
       make_key("sync_batch_norm", strategy(&StrategySpec::sync_batch_norm),
@@ -146,7 +147,7 @@ std::vector<Key> fusion_keys(const Section<StrategySpec>& strategy) {
                {.absent = "50, or FLAGS_fuse_parameter_groups_size",
                 .aliases = {"strategy._fuse_grad_size_in_TFLOPS"}}),
       make_key("last_comm_group_size_MB", strategy(&StrategySpec::last_comm_group_size_MB),
-               "size of the last group in MB", {.range = Range::above(0), .absent = "off"}),
+               "largest size of the last group, in MB", {.range = Range::above(0), .absent = "off"}),
   };
 }
 
@@ -167,7 +168,8 @@ std::vector<Key> optimizer_strategy_keys(const Section<StrategySpec>& strategy) 
   const Section<LarsSpec> lars{[](JobSpec& spec) -> LarsSpec& { return spec.strategy.lars_configs; }};
   const Section<LambSpec> lamb{[](JobSpec& spec) -> LambSpec& { return spec.strategy.lamb_configs; }};
   const std::string excluded =
-      "parts of names of parameters that do not decay; batch_norm and .b_0 work as in Fleet";
+      "a parameter does not decay if its name contains one of these texts; Fleet's texts batch_norm "
+      "(all parameters of batch norms) and .b_0 (biases) work, too";
   return {
       make_key(
           "gradient_merge", strategy(&StrategySpec::gradient_merge),
@@ -214,7 +216,8 @@ std::vector<Key> foreign_sharding_keys(const Section<ShardingSpec>& sharding) {
       make_key("segment_anchors", sharding(&Spec::segment_anchors),
                "where PaddlePaddle's groups of broadcasts end", without_effect(segments)),
       make_key("pp_allreduce_in_optimize", sharding(&Spec::pp_allreduce_in_optimize),
-               "for PaddlePaddle's pipelines", without_effect("it is for pipelines inside of sharding")),
+               "for PaddlePaddle's pipelines",
+               without_effect("fleetrun has no pipelines inside of sharding")),
       make_key("use_calc_stream", sharding(&Spec::use_calc_stream), "for PaddlePaddle's streams",
                without_effect("fleetrun chooses the streams itself")),
       make_key("mp_degree", sharding(&Spec::mp_degree),
@@ -270,7 +273,7 @@ std::vector<Key> local_training_keys(const Section<StrategySpec>& strategy) {
                "trains each rank by itself and averages the parameters of the ranks once in k_steps steps"),
       make_object_key(
           "localsgd_configs", "settings of localsgd",
-          {make_key("k_steps", fixed(&LocalSgdSpec::k_steps), "steps from average to average",
+          {make_key("k_steps", fixed(&LocalSgdSpec::k_steps), "steps between two averages of the parameters",
                     {.range = Range::between(1, kMostSteps)}),
            make_key("begin_step", fixed(&LocalSgdSpec::begin_step), begin, {.range = Range::from(1)})}),
       make_key("adaptive_localsgd", strategy(&StrategySpec::adaptive_localsgd),
@@ -279,7 +282,8 @@ std::vector<Key> local_training_keys(const Section<StrategySpec>& strategy) {
           "adaptive_localsgd_configs", "settings of adaptive_localsgd",
           {make_key(
                "init_k_steps", adaptive(&AdaptiveLocalSgdSpec::init_k_steps),
-               "sets the number of steps between two averages: it is the square root of init_k_steps, rounded up, as long as loss and learning rate are those of the first step",
+               "the first number of steps between two averages is the square root of this value, rounded "
+               "up, at most 16; later the number follows the loss and the learning rate",
                {.range = Range::between(1, kMostSteps)}),
            make_key("begin_step", adaptive(&AdaptiveLocalSgdSpec::begin_step), begin,
                     {.range = Range::from(1)})}),
@@ -291,13 +295,14 @@ std::vector<Key> sparse_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key(
           "dgc", strategy(&StrategySpec::dgc),
-          "sends only the elements of large gradients that are farthest from 0, and keeps the others for later steps"),
+          "sends only those elements of each large gradient that are farthest from 0, and keeps the others "
+          "for later steps"),
       make_object_key(
           "dgc_configs", "settings of dgc",
           {make_key("rampup_begin_step", dgc(&DgcSpec::rampup_begin_step),
                     "steps that sum whole gradients first", {.range = Range::from(0)}),
            make_key("rampup_step", dgc(&DgcSpec::rampup_step),
-                    "steps over which the entries of sparsity apply in turn",
+                    "number of steps that the entries of sparsity share equally, one after the other",
                     {.range = Range::between(1, kMostSteps)}),
            make_key(
                "sparsity", dgc(&DgcSpec::sparsity),

@@ -15,7 +15,9 @@ Key early_stopping_keys() {
       make_object_key("early_stopping", "ends a training that no longer gets better",
                       {
                           make_key("metric", stopping(&EarlyStoppingSpec::metric),
-                                   "score of the evaluations that must get better", {.choices = metrics()}),
+                                   "score of the evaluations that must get better; early stopping is off "
+                                   "unless the job has train.early_stopping",
+                                   {.choices = metrics()}),
                           make_key("patience", stopping(&EarlyStoppingSpec::patience),
                                    "evaluations in a row without improvement after which the training ends",
                                    {.range = Range::from(1)}),
