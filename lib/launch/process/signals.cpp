@@ -126,12 +126,15 @@ bool catches(pid_t pid, int signal) {
 }
 
 bool handles(pid_t pid, int signal) {
+  if (!shows_own_processes()) return true;
   const std::string status = read_kernel_file(process_path(pid, "status"));
   const auto ignored = mask_in(status, "SigIgn");
   return ignored && (*ignored & bit_of(signal)) == 0 && !would_end(pid, signal);
 }
 
-bool would_end(pid_t pid, int signal) { return would_end(read_thread_statuses(pid), signal); }
+bool would_end(pid_t pid, int signal) {
+  return !shows_own_processes() || would_end(read_thread_statuses(pid), signal);
+}
 
 bool would_end(const std::vector<std::string>& threads, int signal) {
   bool all_block = true;

@@ -49,11 +49,13 @@ constexpr int kStackSignal = 50;  // a real-time signal, for which nothing else 
 constexpr const char* kStackSignalVariable = "FLEETRUN_STACK_SIGNAL";
 bool catches(pid_t pid, int signal);  // has a handler for it; false of one that is gone
 
-// The process has a handler for the signal, or blocks it in its first thread, so that it may wait for it. False of one that is gone.
+// The process has a handler for the signal, or blocks it in its first thread, so that it may wait for it. False of one that is gone. True where
+// no /proc shows it: a process without a handler ends at the signal all the same.
 bool handles(pid_t pid, int signal);
 
 // The process neither handles nor ignores the signal, and has a thread that does not block it. Nothing is known of one
-// that is gone: false. A thread that blocks every signal does so only for the moment in which it starts another one.
+// that is gone: false. A thread that blocks every signal does so only for the moment in which it starts another one. True where no /proc
+// shows it: a signal that is not sent does less harm.
 bool would_end(pid_t pid, int signal);
 bool would_end(const std::vector<std::string>& threads,
                int signal);  // by their texts of /proc/PID/task/TID/status

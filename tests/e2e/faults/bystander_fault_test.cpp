@@ -141,5 +141,23 @@ TEST_CASE("hunt: without /proc, --hang_timeout is refused, because no rank can b
       result.err);
 }
 
+TEST_CASE("hunt: without /proc, USR1 ends no rank, and a rank that handles Ctrl-C gets it") {
+  if (testing::kSlowdown > 1) LEAVE_OUT("the address sanitizer reads /proc as it starts");
+  if (!is_root() || !can_mount()) LEAVE_OUT("nothing can be mounted here");
+  const ScriptLaunch launch;
+  launch.script_command({},
+                        "trap 'echo saved > saved; exit 0' INT\necho up > up\n"
+                        "while :; do sleep 0.05; done\n");
+  const std::string fleetrun = FLEETRUN_BINARY;
+  const Words command = {
+      "/bin/sh", "-c",
+      fleetrun + " --grace=5 /bin/sh worker.sh & while [ ! -s up ]; do sleep 0.01; done; " + fleetrun +
+          " signal USR1; echo $? > signal; kill -INT $!; wait $!; echo $? > code"};
+  const ChildResult result = run_child(after_mount("mount -t tmpfs tmpfs /proc", command), launch.options());
+  CHECK_MESSAGE(launch.folder.read("signal") == "75\n", result.err);
+  CHECK(launch.folder.read("saved") == "saved\n");
+  CHECK_MESSAGE(launch.folder.read("code") == "130\n", result.err);
+}
+
 }  // namespace
 }  // namespace fleetrun::bystander_fault_test

@@ -171,10 +171,11 @@ TEST_CASE("--timeout ends all nodes with 124") {
 TEST_CASE("Ctrl-C on a node whose ranks have finished stops the others, and is the cause") {
   Cluster cluster(2);
   cluster.start({"--nproc_per_node=1", "--", "/bin/sh", "-c",
-                 "[ $RANK = 0 ] && exit 0; exec " + std::string(FAKE_WORKER) + " pid " +
-                     (cluster.shared() / "%r") + " sleep 100"});
+                 "[ $RANK = 1 ] && sleep=100; exec " + std::string(FAKE_WORKER) + " pid " +
+                     (cluster.shared() / "%r") + " sleep ${sleep:-0}"});
   cluster.pid_in("1");
-  REQUIRE(comes_true([&] { return cluster.left_on(0).size() == 2; }, within(10s)));  // front and middle
+  const pid_t finished = cluster.pid_in("0");
+  REQUIRE(comes_true([&] { return state_of(finished) == 'Z'; }, within(10s)));
   cluster.send(0, SIGINT);
   for (const ChildResult& end : cluster.ends()) {
     CHECK(end.code == 130);

@@ -48,7 +48,7 @@ TEST_CASE("a node whose ranks have finished names the rank elsewhere that makes 
   const char* const script =
       "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0;"
       "[ $RANK = 0 ] && { echo $$ > ../pid.new; mv ../pid.new ../pid; exit 0; };"
-      "while [ ! -e ../pid ] || kill -0 $(cat ../pid) 2>/dev/null; do sleep 0.02; done; exit 9";
+      "while [ ! -e ../pid ] || grep -q '^State:.[^Z]' /proc/$(cat ../pid)/status; do sleep 0.02; done; exit 9";
   for (const ChildResult& end : cluster.run(
            {"--nproc_per_node=1", "--max_restart=1", "--restart_delay=0.1", "--", "/bin/sh", "-c", script})) {
     CHECK_MESSAGE(end.code == 0, end.err);

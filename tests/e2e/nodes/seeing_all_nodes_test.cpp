@@ -62,7 +62,7 @@ TEST_CASE("fleetrun signal on the first node reaches the ranks of all nodes, on 
   for (const auto& [node, local] : {std::pair(0, 1), std::pair(1, 0), std::pair(2, 1)})
     CHECK(
         comes_true([&, n = node, l = local] { return contains(cluster.log(n, l), "got USR1"); }, within(5s)));
-  CHECK(ask(cluster, 1, "signal", {"USR1"}).out == "sent to rank 2, 3\n");
+  CHECK(ask(cluster, 1, "signal", {"USR1"}).out == "sent to ranks 2, 3\n");
   CHECK_FALSE(contains(cluster.log(0, 0), "got USR1"));
   const ChildResult wrong = ask(cluster, 0, "signal", {"USR1", "--rank=6"});
   CHECK(wrong.code == 2);
@@ -294,7 +294,7 @@ TEST_CASE("while a node hangs, fleetrun ps and signal answer for the others in t
   for (const std::size_t rank : {0, 1, 4, 5})
     CHECK(ranks[rank]["pid"] == cluster.pid_in(std::to_string(rank)));
   CHECK(sent.out == "sent to ranks 0, 1\n");
-  CHECK_MESSAGE(contains(sent.err, "the nodes of rank 2, 3 did not answer"), sent.err);
+  CHECK_MESSAGE(contains(sent.err, "the nodes of ranks 2, 3 did not answer"), sent.err);
   // Its ranks get SIGCONT, too, which LeakSanitizer does not survive at their ends: only then may they end.
   REQUIRE(comes_true([&] { return ranks_on(cluster, 0)[2]["state"] != "no answer"; }, within(10s)));
   end_well(cluster);
