@@ -361,7 +361,9 @@ void NodeSession::on_lost(const std::string& why) {
     return look_.call_at(Clock::now(), [this] { join_again(); });
   over_ = true;
   NodeFailure failure = loss_of_first(why);
-  if (is_elastic() && RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()))
+  const bool would_restart = is_elastic() && known_ && !leaving_ &&
+                             worth_restarting(options_.restart, static_cast<int>(ErrorKind::temporary));
+  if (would_restart && RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()))
     failure.block += no_restart_is_left(options_.restart);
   tell_run(EndedElsewhere{failure.line, failure.exit_code});
   answer(Over{failure, 0});

@@ -72,6 +72,7 @@ class NodeSession {
   // Between two attempts: placed() becomes what the first node has sent for the next attempt. False: nothing has.
   bool take_places();
   bool is_first() const { return placed_->node_rank == 0; }
+  bool is_elastic() const { return coordinator_options().elastic(); }
   std::string own_address() const;                        // numeric
   const RunKey& key() const { return options_.key.key; }  // of the run, once this node has joined
   std::string name_of_first() const;
@@ -115,7 +116,6 @@ class NodeSession {
 
  private:
   CoordinatorOptions coordinator_options() const;
-  bool is_elastic() const { return coordinator_options().elastic(); }
   NodeLink::Listener listener();
   void link_to_first();
   void look_for_run_that_goes_on();

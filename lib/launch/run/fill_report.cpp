@@ -97,12 +97,16 @@ bool has_shown_error(const ExitReport& report, const ConsolePlan& console) {
                      [&](const std::string& line) { return line.starts_with(start); });
 }
 
+void fill_survivors(const RunState& state, ExitReport& report) {
+  report.survivors.clear();
+  for (const pid_t pid : state.survivors) report.survivors.push_back(describe_stuck(pid));
+}
+
 void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs, ExitReport& report) {
   report.verdict = state.verdict;
   report.workers = state.workers;
   if (!state.pages.empty()) report.starts[state.verdict.attempt] = start_of_attempt(state);
-  report.survivors.clear();
-  for (const pid_t pid : state.survivors) report.survivors.push_back(describe_stuck(pid));
+  fill_survivors(state, report);
   report.last_lines.clear();
   report.evidence = {};
   report.step.reset();

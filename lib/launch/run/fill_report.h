@@ -22,6 +22,7 @@ bool has_shown_error(const ExitReport& report, const ConsolePlan& console);
 
 // Adds what is known about the present attempt. Call it before the logs move.
 void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs, ExitReport& report);
+void fill_survivors(const RunState& state, ExitReport& report);  // once all has been done to end them
 
 // If the attempt failed, adds where its ranks were in their collectives, and writes that to files beside the logs.
 void fill_collectives(const CollectiveRecords& records, const LogFolder& logs, ExitReport& report);

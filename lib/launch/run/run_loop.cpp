@@ -318,10 +318,14 @@ void RunLoop::archive_and_announce(Clock::duration delay, int restarts) {
 // False: the run is over.
 bool RunLoop::start_again_with_others() {
   if (!shared_) return false;
-  if (state_.verdict.cause != Cause::finished) group_.end();
+  if (state_.verdict.cause == Cause::finished)
+    group_.release();  // what finished ranks have left behind may work for those of the other nodes
+  else
+    group_.end();
   report_attempt();
   const auto again = shared_->end_attempt(report_);
-  group_.end();  // what finished ranks left behind may have worked for those of the other nodes until now
+  group_.end();
+  fill_survivors(state_, report_);
   if (!again) return false;
   archive_and_announce(std::chrono::nanoseconds(again->delay), again->restarts);
   if (again->failure) console_.show(again->failure->block);

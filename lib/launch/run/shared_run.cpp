@@ -239,10 +239,12 @@ NodeFailure cannot_go_on(const NodeSession& nodes, const Error& error) {
           .exit_code = error.exit_code()};
 }
 
-// All nodes end with the same code, as end_report() chooses it for this one.
+// If the run ends with this, all nodes end with the same code, as end_report() chooses it for this one. The others of an elastic run may go
+// on, which depends on the code of the error itself.
 void SharedRun::leave(const Error& error, const ExitReport& report) {
   NodeFailure failure = cannot_go_on(sources_.nodes, error);
-  if (!report.attempts.empty()) failure.exit_code = report.attempts.back().exit_code;
+  const int before = report.attempts.empty() ? 0 : report.attempts.back().exit_code;
+  if (before != 0 && !sources_.nodes.is_elastic()) failure.exit_code = before;
   sources_.nodes.leave(failure);
 }
 

@@ -53,6 +53,7 @@ class ProcessGroup {
   void act(const Pause& action);
   void act(const Hold& action);
   void act(const Resume& action);
+  void release();                      // what Hold has stopped goes on
   bool pass_on(int rank, int signal);  // false: the signal would end the leader, and was not sent
 
   // Whether SIGUSR1 or SIGUSR2 would end the leader, because the leader has no handler for it. False for other signals.
@@ -82,7 +83,6 @@ class ProcessGroup {
   void lend_terminal();
   static bool deliver(Leader& leader, int signal, std::string origin);
   void signal_group(int rank, int signal) const;
-  void release();
 
   EventLoop& loop_;
   EventQueue& events_;
