@@ -9,7 +9,8 @@
 namespace fleetrun::launch {
 
 struct ControlAddress {
-  UniqueFd folder;  // the address is valid as long as this is open; empty with errno set: there is no address
+  UniqueFd
+      folder;  // must stay open while the address is used; empty if there is no address, and errno says why
   sockaddr_un address{};
 };
 

@@ -13,7 +13,7 @@ namespace fleetrun::runtime {
 
 // The checkpoint that a training goes on from.
 struct SavedPoint {
-  std::int64_t steps = 0;    // of the training, as the ranks counted that saved it; 0: there is no checkpoint
+  std::int64_t steps = 0;    // in the count of the ranks that saved it; 0: there is no checkpoint
   std::string history = {};  // path of the history in it, which may be missing
 };
 
@@ -29,7 +29,7 @@ class TrainingHistory {
   // already in the last row, with the same scores, is not added again.
   void add(std::int64_t step, int epoch, const std::vector<Scalar>& scalars);
 
-  int file() const { return file_.get(); }  // open for reading, too; -1: there are no more rows
+  int file() const { return file_.get(); }  // can also be read; -1 after an error
 
  private:
   std::string rows_of(const SavedPoint& point) const;

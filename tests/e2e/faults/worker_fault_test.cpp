@@ -131,7 +131,7 @@ TEST_CASE("hunt: a rank that waits for work which it started in a session of its
   CHECK(launch.folder.read("log/workerlog.0") == "done\n");
 }
 
-TEST_CASE("hunt: a rank that empties its own log through /dev/stderr is told how not to") {
+TEST_CASE("hunt: fleetrun warns about a rank that empties its own log through /dev/stderr") {
   const ScriptLaunch launch;
   const ChildResult result =
       launch.run_script({"--nproc_per_node=2"},

@@ -20,8 +20,7 @@ TEST_CASE("silent ranks of one node are no hang while a rank of another node wor
     CHECK_MESSAGE(end.code == 0, end.err);
 }
 
-TEST_CASE(
-    "hunt: what a finished rank has left behind goes on while ranks of other nodes run, which is no hang") {
+TEST_CASE("hunt: a process of a finished rank goes on while ranks of other nodes run, and its work counts") {
   Cluster cluster(2);
   cluster.shared().write("busy.sh",
                          "end=$(($(date +%s) + 3))\nwhile [ $(date +%s) -lt $end ]; do :; done\n"

@@ -41,7 +41,7 @@ TEST_CASE("a file that grows past its old length after it was emptied begins ane
   CHECK_FALSE(file.begins_anew());
 }
 
-TEST_CASE("hunt: a file whose last bytes somebody overwrites does not begin anew") {
+TEST_CASE("hunt: a file does not begin anew when somebody overwrites its last bytes") {
   const TemporaryFolder folder;
   const std::string start = "of the start\n" + std::string(300, '.');
   folder.write("log", start + "step 1\nstep 2\n");

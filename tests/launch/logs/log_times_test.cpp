@@ -24,7 +24,7 @@ TEST_CASE("the end of a log is older than any time after the end of the attempt"
   CHECK(places_in_logs(folder / "log", {"0"}, now - std::chrono::hours(1)) == LogPlaces{{"0", 0}});
 }
 
-TEST_CASE("a log that a rank empties is told by name, once for each time") {
+TEST_CASE("each time a rank empties its log, the name of the log is reported once") {
   const TemporaryFolder folder;
   const LogFolder logs(folder / "log");
   EventLoop loop;

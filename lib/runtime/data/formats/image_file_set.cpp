@@ -43,7 +43,7 @@ std::optional<ImageShape> probe(const std::string& path, ReadScratch& scratch) {
   }
 }
 
-// For images of which none tells its size: the error of the first one is that of all.
+// Throws the error of the first image. Call it if no image tells its size.
 [[noreturn]] void refuse_all(const std::vector<std::string>& paths, ReadScratch& scratch) {
   const std::string all = plural(paths.size(), "image");
   try {
