@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <vector>
 
@@ -123,7 +122,8 @@ class Cluster {
     std::vector<pid_t> pids = {front(node)};
     for (const pid_t pid : left_on(node)) pids.push_back(pid);
     for (const pid_t pid : pids) ::kill(pid, SIGSTOP);
-    for (const pid_t pid : pids | std::views::reverse) ::kill(pid, SIGKILL);
+    std::reverse(pids.begin(), pids.end());
+    for (const pid_t pid : pids) ::kill(pid, SIGKILL);
   }
 
   std::string read(int node, const std::string& file) const { return read_all(folder(node) + "/" + file); }
