@@ -18,7 +18,10 @@ if(NOT Protobuf_PROTOC_EXECUTABLE)
   message(FATAL_ERROR "There is no protoc; scripts/setup installs it")
 endif()
 if(FLEETRUN_TESTS)
-  find_package(doctest REQUIRED)
+  find_package(doctest QUIET)
+  if(NOT doctest_FOUND)
+    message(FATAL_ERROR "There is no doctest; scripts/setup --test installs what the tests need")
+  endif()
   pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)  # writes their pictures
 endif()
 
