@@ -22,7 +22,7 @@ launch::NamedHistory read_history_of(const std::string& name) {
   const std::string path = std::filesystem::is_directory(name) ? name + "/" + launch::kHistoryName : name;
   launch::NamedHistory named = {name, launch::parse_history(read_file(path, launch::kMostHistoryBytes))};
   if (named.history.empty())
-    throw Error(ErrorKind::config,
+    throw Error(ErrorKind::data,
                 fmt::format("{}: found no row with a step, wanted a history.csv of a run", path));
   return named;
 }

@@ -48,7 +48,7 @@ TEST_CASE("plot names a file that has no rows, and asks for one when there is no
   const Launch launch;
   launch.folder.write("empty.csv", "step,loss\n");
   const ChildResult result = launch.run_words({"plot", "empty.csv"});
-  CHECK(result.code == 78);
+  CHECK(result.code == 65);
   CHECK(contains(result.err, "empty.csv: found no row with a step, wanted a history.csv of a run"));
   CHECK(launch.run_words({"plot"}).code == 2);
 }

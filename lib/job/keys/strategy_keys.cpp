@@ -127,7 +127,7 @@ std::vector<Key> communication_keys(const Section<StrategySpec>& strategy) {
       make_key(
           "hierarchical_allreduce_algorithm", strategy(&StrategySpec::hierarchical_allreduce_algorithm),
           "leader: one rank per group sums between groups; scatter: every rank sums its own slice between "
-          "groups; if fleetrun measures at the start, it takes the faster one",
+          "groups; if fleetrun measures at the start, it chooses by the times",
           {.choices = {choice("leader", HierarchicalAlgorithm::leader),
                        choice("scatter", HierarchicalAlgorithm::scatter)}}),
       make_key("sync_batch_norm", strategy(&StrategySpec::sync_batch_norm),
@@ -142,12 +142,15 @@ std::vector<Key> fusion_keys(const Section<StrategySpec>& strategy) {
       make_key("fuse_grad_size_in_MB", strategy(&StrategySpec::fuse_grad_size_in_MB),
                "size of a group in MB; 0: one group, below 0: one group per layer",
                {.absent = "32, or FLAGS_fuse_parameter_memory_size"}),
-      make_key("fuse_grad_size_in_TFLOPS", strategy(&StrategySpec::fuse_grad_size_in_TFLOPS),
-               "largest number of gradients in a group (the name is misleading); 1 or less: no limit",
-               {.absent = "50, or FLAGS_fuse_parameter_groups_size",
-                .aliases = {"strategy._fuse_grad_size_in_TFLOPS"}}),
-      make_key("last_comm_group_size_MB", strategy(&StrategySpec::last_comm_group_size_MB),
-               "largest size of the last group, in MB", {.range = Range::above(0), .absent = "off"}),
+      make_key(
+          "fuse_grad_size_in_TFLOPS", strategy(&StrategySpec::fuse_grad_size_in_TFLOPS),
+          "a group with more gradients than this takes no further layer (the name is misleading); 1 or less: no limit",
+          {.absent = "50, or FLAGS_fuse_parameter_groups_size",
+           .aliases = {"strategy._fuse_grad_size_in_TFLOPS"}}),
+      make_key(
+          "last_comm_group_size_MB", strategy(&StrategySpec::last_comm_group_size_MB),
+          "largest size of the last group, in MB; the group has at least one layer, even if that is larger",
+          {.range = Range::above(0), .absent = "off"}),
   };
 }
 
@@ -249,12 +252,13 @@ std::vector<Key> sharding_keys(const Section<StrategySpec>& strategy) {
       make_key("sharding_degree", sharding(&Spec::sharding_degree),
                "consecutive ranks that divide one complete set of states among them",
                {.range = Range::from(1),
-                .absent = "all ranks",
+                .absent = "ranks / dp_degree if that is set, else all ranks",
                 .aliases = {"strategy.sharding_configs.sharding_group_size"}}),
       make_key("dp_degree", sharding(&Spec::dp_degree), "number of sets, between which gradients are summed",
                {.range = Range::from(1), .absent = "ranks / sharding_degree"}),
-      make_key("hybrid_dp", sharding(&Spec::hybrid_dp),
-               "asks for more than one set; a sharding_degree below the number of ranks does that, too"),
+      make_key(
+          "hybrid_dp", sharding(&Spec::hybrid_dp),
+          "has no effect by itself: sharding_degree or dp_degree sets the number of sets; with one set, fleetrun takes it as false"),
   };
   for (Key& key : foreign_sharding_keys(sharding)) configs.push_back(std::move(key));
   return {make_key("sharding", strategy(&StrategySpec::sharding),
@@ -301,9 +305,10 @@ std::vector<Key> sparse_keys(const Section<StrategySpec>& strategy) {
           "dgc_configs", "settings of dgc",
           {make_key("rampup_begin_step", dgc(&DgcSpec::rampup_begin_step),
                     "steps that sum whole gradients first", {.range = Range::from(0)}),
-           make_key("rampup_step", dgc(&DgcSpec::rampup_step),
-                    "number of steps that the entries of sparsity share equally, one after the other",
-                    {.range = Range::between(1, kMostSteps)}),
+           make_key(
+               "rampup_step", dgc(&DgcSpec::rampup_step),
+               "number of steps that are divided equally among the entries of sparsity, which apply one after the other",
+               {.range = Range::between(1, kMostSteps)}),
            make_key(
                "sparsity", dgc(&DgcSpec::sparsity),
                "share of a gradient's elements that is not sent: the entries apply in turn; an empty list means 0.999",
@@ -387,7 +392,7 @@ Key strategy_keys() {
   for (Key& key : pipeline_keys(strategy)) members.push_back(std::move(key));
   members.push_back(make_later_key(
       "asp",
-      "Fleet's automatic sparsity; a job may only set it to false, to override a strategy file that sets it"));
+      "Fleet's automatic sparsity; a job may only set it to false, for example to override true in a strategy file"));
   return make_object_key("strategy", "Fleet's DistributedStrategy", std::move(members),
                          {.named_by = "strategy_file"});
 }

@@ -209,9 +209,9 @@ std::vector<Flag> log_flags(LaunchOptions& options) {
           {.names = {"--metrics_port"},
            .argument = "PORT",
            .help =
-               "Serve the state of the run at http://127.0.0.1:PORT/metrics, in the text format of Prometheus: ranks, "
-               "restarts and memory, and steps and loss of a job.json. 0 takes a free port. With ADDRESS:PORT, everybody "
-               "who can reach that address can read them. By default, off",
+               "Serve the state of the run at http://127.0.0.1:PORT/metrics, in the text format of Prometheus: ranks, exit "
+               "codes and restarts, and steps, loss and speed of a job.json. 0 takes a free port. With ADDRESS:PORT, "
+               "everybody who can reach that address can read them. By default, off",
            .of_node = true}),
       value(
           options.metrics_file, as_text,
