@@ -11,8 +11,8 @@ namespace fleetrun {
 
 using launch::FoundFlags;
 
-constexpr const char* kDoctorName = "doctor";
-constexpr std::array kExportNames = {
+inline constexpr const char* kDoctorName = "doctor";
+inline constexpr std::array kExportNames = {
     "torchvision", "paddle"};  // what --names takes (checkpoint/weight_names.h); first the default
 
 int run_config_command(const FoundFlags& found, const Environment& environment);

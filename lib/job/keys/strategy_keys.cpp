@@ -390,9 +390,7 @@ Key strategy_keys() {
   for (Key& key : local_training_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : sparse_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : pipeline_keys(strategy)) members.push_back(std::move(key));
-  members.push_back(make_later_key(
-      "asp",
-      "Fleet's automatic sparsity; a job may only set it to false, for example to override true in a strategy file"));
+  members.push_back(make_later_key("asp", "Fleet's automatic sparsity; it must be false"));
   return make_object_key("strategy", "Fleet's DistributedStrategy", std::move(members),
                          {.named_by = "strategy_file"});
 }
