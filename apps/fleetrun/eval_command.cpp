@@ -1,6 +1,8 @@
+#include <fcntl.h>
+
 #include <algorithm>
-#include <array>
-#include <cstdint>
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -13,9 +15,10 @@
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
 #include "base/json/json_value.h"
+#include "base/run/eval_folder.h"
 #include "base/system/file.h"
-#include "base/system/marked_file.h"
 #include "base/system/standard_output.h"
+#include "base/system/unique_fd.h"
 #include "commands.h"
 #include "job/keys/job_keys.h"
 #include "job/parse_job.h"
@@ -29,17 +32,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kAnotherFolder = "--output_dir names another folder";
-constexpr std::array kFiles = {"job.json",        "report.json",   "report.txt",
-                               "predictions.csv", "confusion.csv", "confusion.svg"};
-constexpr const char* kRecord = "/.fleetrun_eval";
-constexpr std::size_t kMostRecord = 4096, kMostOfFile = std::size_t{4} << 30;  // bytes
 using Words = std::vector<std::string>;
 
 struct Evaluation {
-  Words job;           // the job file and its changes
-  std::string model;   // that these name
-  std::string folder;  // of the report
+  Words job;             // the job file and its changes
+  std::string model;     // that these name
+  std::string folder;    // of the report
+  bool is_made = false;  // the job file is of this evaluation only
 };
 
 bool was_typed(const job::ParsedJob& job, const std::string& key) {
@@ -64,45 +63,6 @@ std::string find_model(const job::ParsedJob& job, const std::string& file) {
                   file));
 }
 
-// By which a file is known again (FNV-1a).
-std::string digest_of(std::string_view content) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : content) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  return fmt::format("{:016x}", hash);
-}
-
-// The files of a report that evaluations wrote into the folder, as lines "digest name".
-std::string read_record(const std::string& folder) {
-  std::error_code problem;
-  const std::string path = folder + kRecord;
-  return fs::is_regular_file(fs::symlink_status(path, problem)) ? read_file(path, kMostRecord) : "";
-}
-
-std::string line_of(const char* name, std::string_view content) {
-  return fmt::format("{} {}\n", digest_of(content), name);
-}
-
-void record_files(const std::string& folder) {
-  std::string lines;
-  std::error_code problem;
-  for (const char* name : kFiles)
-    if (const std::string path = fmt::format("{}/{}", folder, name); fs::exists(path, problem))
-      lines += line_of(name, read_file(path, kMostOfFile));
-  write_file_atomically(folder + kRecord, lines);
-}
-
-// A folder that this command may write to: under each name of a report there is nothing yet, or what fleetrun eval wrote.
-void require_own_folder(const std::string& folder) {
-  const std::string record = read_record(folder);
-  for (const char* name : kFiles) {
-    const std::string path = fmt::format("{}/{}", folder, name);
-    const auto is_recorded = [&](int fd) {
-      return record.find(line_of(name, read_file(fd, path, kMostOfFile))) != std::string::npos;
-    };
-    require_ours(path, is_recorded, kAnotherFolder);
-  }
-}
-
 // Beside the model. A checkpoint with another file in it would never be removed (checkpoint.keep), so its report is beside the checkpoint.
 fs::path usual_folder(const std::string& model) {
   const fs::path home = (current_folder() / fs::path(model)).lexically_normal().parent_path();
@@ -114,17 +74,9 @@ std::string find_folder(const FoundFlags& found, const std::string& model) {
   const auto asked = found.value("--output_dir");
   const fs::path folder = asked ? fs::path(*asked) : usual_folder(model);
   std::string path = (current_folder() / folder).lexically_normal();
-  require_own_folder(path);
+  require_own_eval_folder(path);
   make_directories(path);
   return path;
-}
-
-// Takes back what find_folder() has made, unless there is an older report.
-void leave_folder(const std::string& folder) {
-  std::error_code problem;
-  if (fs::exists(folder + "/report.txt", problem)) return;
-  for (const char* name : {"/job.json", kRecord}) fs::remove(folder + name, problem);
-  fs::remove(folder, problem);  // if it is empty
 }
 
 Evaluation of_job(const FoundFlags& found) {
@@ -162,7 +114,16 @@ Words changes_of(const Words& words) {
   return changes;
 }
 
-// The job of a model file, which find_folder's folder gets: other nodes read it, too.
+// In the folder of the report, because other nodes read it, too.
+std::string make_job_file(const std::string& folder, const JsonValue& job) {
+  constexpr std::string_view kEnding = ".json";
+  std::string path = fmt::format("{}/{}XXXXXX{}", folder, kEvalJobPrefix, kEnding);
+  const UniqueFd file(::mkostemps(path.data(), kEnding.size(), O_CLOEXEC));
+  if (!file) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)));
+  write_all(file.get(), to_json_lines(job), path);
+  return path;
+}
+
 Evaluation of_model(const FoundFlags& found) {
   const Words& words = found.rest;
   if (words.size() < 2 || words[1].find('=') != std::string::npos)
@@ -172,10 +133,8 @@ Evaluation of_model(const FoundFlags& found) {
   const Words changes = changes_of({words.begin() + 2, words.end()});
   const std::string model = job::model_path(words[0]);
   const JsonValue job = job_of_model(model, words[1]);
-  Evaluation evaluation = {.model = model, .folder = find_folder(found, model)};
-  evaluation.job = {evaluation.folder + "/job.json"};
-  write_file_atomically(evaluation.job.front(), to_json_lines(job));
-  record_files(evaluation.folder);
+  Evaluation evaluation = {.model = model, .folder = find_folder(found, model), .is_made = true};
+  evaluation.job = {make_job_file(evaluation.folder, job)};
   evaluation.job.insert(evaluation.job.end(), changes.begin(), changes.end());
   return evaluation;
 }
@@ -193,11 +152,17 @@ int evaluate(const Evaluation& evaluation, const FoundFlags& found, const Enviro
   const bool json = found.has("--json");
   AnsweringRun run(of_run, "--eval=" + evaluation.folder, "eval", {kEvalAnswer, kEvalTables}, environment);
   if (const int code = run.run(json); code != 0) return code;
-  record_files(evaluation.folder);
   const std::optional<std::string> answer = run.answer(json ? kEvalAnswer : kEvalTables);
   run.clean_up();
   if (answer) print_answer(json ? *answer : answer->substr(kEvalTables.mark.size()));
   return 0;
+}
+
+// What only this evaluation needed.
+void clean_up(const Evaluation& evaluation) {
+  std::error_code problem;
+  if (evaluation.is_made) fs::remove(evaluation.job.front(), problem);
+  fs::remove(evaluation.folder, problem);  // if it is empty
 }
 
 }  // namespace
@@ -206,10 +171,10 @@ int run_eval_command(const FoundFlags& found, const Environment& environment) {
   const Evaluation evaluation = find_evaluation(found);
   try {
     const int code = evaluate(evaluation, found, environment);
-    if (code != 0) leave_folder(evaluation.folder);
+    clean_up(evaluation);
     return code;
   } catch (const Error&) {
-    leave_folder(evaluation.folder);
+    clean_up(evaluation);
     throw;
   }
 }

@@ -1,5 +1,7 @@
 // fleetrun-worker: one rank of the embedded runtime. `fleetrun job.json` starts one per device; started by
 // hand it is the only rank.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -28,6 +30,7 @@
 #include "base/system/signal_thread.h"
 #include "base/system/standard_descriptors.h"
 #include "base/system/standard_output.h"
+#include "base/system/steady_output.h"
 #include "base/system/unique_fd.h"
 #include "base/text/printable.h"
 #include "comm/make_communicator.h"
@@ -188,7 +191,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   page->beat();
   world = comm::join_world(env);
   if (tunes) return run_tune(arguments[1], job_with, world, *page);
-  if (evaluates) return run_eval(arguments[1], job_with({}).spec, world, *page);
+  if (evaluates) return run_eval(arguments[1], *file, job_with({}), world, *page);
   const runtime::TrainReport report = train(job_with, world, *page);
   if (env.rank == 0) tell(report, env);
   if (!report.unsaved.empty())
@@ -225,6 +228,9 @@ void end_by_library() {
 int main(int argc, char** argv) {
   fleetrun::open_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that ulimit -f forbids is an error that names it
+  static fleetrun::SteadyOutput* const output =
+      new fleetrun::SteadyOutput(STDOUT_FILENO);  // lives longer than std::cout
+  std::cout.rdbuf(output);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   fleetrun::install_crash_trace(fleetrun::who());
   std::atexit(fleetrun::end_by_library);

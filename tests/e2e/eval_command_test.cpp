@@ -2,6 +2,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -175,6 +177,34 @@ TEST_CASE(
   CHECK(launch.run_words({"eval", "--device=cpu", "000001-step-4", "test.bin"}).code == 0);
   CHECK(launch.folder.has("eval/confusion.svg"));
   CHECK_FALSE(launch.folder.has("000001-step-4/eval"));  // which would keep the checkpoint from being removed
+}
+
+TEST_CASE(
+    "hunt 2: evaluations at the same time each evaluate their own data, and leave one of the two reports") {
+  const Launch launch;
+  launch.folder.write("100.bin", noise_batch(100));
+  launch.folder.write("70.bin", noise_batch(70));
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [4]},
+    "data": {"train": {"format": "cifar_bin", "path": "70.bin"}}, "train": {"max_steps": 1}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
+  for (int round = 0; round < 3; ++round) {
+    std::map<int, std::unique_ptr<ChildProcess>> processes;
+    for (const int images : {100, 70})
+      processes[images] =
+          std::make_unique<ChildProcess>(Words{FLEETRUN_BINARY, "eval", "--json", "--nproc_per_node=1",
+                                               "--device=cpu", "output", std::to_string(images) + ".bin"},
+                                         launch.options());
+    for (const auto& [images, process] : processes) {
+      const ChildResult result = process->wait();
+      REQUIRE_MESSAGE(result.code == 0, result.err);
+      CHECK(nlohmann::json::parse(result.out)["images"] == images);
+    }
+    const auto report = nlohmann::json::parse(launch.folder.read("output/eval/report.json"));
+    CHECK(contains(launch.folder.read("output/eval/job.json"),
+                   "/" + std::to_string(report["images"].get<int>()) + ".bin"));
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(launch.folder / "output/eval"))
+    CHECK_FALSE(contains(entry.path().filename().string(), "job-"));
 }
 
 TEST_CASE("paths beside a model file start at the current folder") {

@@ -1,4 +1,4 @@
-// Excludes other processes that use the same file: for a file that several runs read and write.
+// Excludes other processes that use the same file or folder, which several runs read and write.
 #pragma once
 #include <string>
 
@@ -9,5 +9,8 @@ namespace fleetrun {
 // Creates `path` if it does not exist, and locks it. The lock ends with the descriptor. Waits at most 10 s.
 // Throws Error(create|io), Error(temporary) when another process keeps the lock.
 UniqueFd lock_file(const std::string& path);
+
+// Locks a folder itself, so that no file is needed. Where the file system has no locks for folders, nobody is excluded.
+UniqueFd lock_folder(const std::string& path);
 
 }  // namespace fleetrun

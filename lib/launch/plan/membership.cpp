@@ -273,13 +273,16 @@ bool asks_for_several_nodes(const LaunchOptions& options) {
 }
 
 void note_flags_of_several_nodes(LaunchOptions& options) {
-  if (asks_for_several_nodes(options)) return;
-  const auto note = [&](const auto& setting) {
+  const auto note = [&](const auto& setting, const char* runs) {
     if (setting.origin == Origin::flag)
-      options.notes.push_back(fmt::format("{} has no effect on a run with one node", setting.source));
+      options.notes.push_back(fmt::format("{} has no effect on {}", setting.source, runs));
   };
-  note(options.spares);
-  note(options.elastic_timeout);
+  if (!asks_for_several_nodes(options)) {
+    note(options.spares, "a run with one node");
+    note(options.elastic_timeout, "a run with one node");
+  } else if (!is_elastic(options)) {
+    note(options.elastic_timeout, "a run that is not elastic (--nnodes=MIN:MAX, with MIN below MAX)");
+  }
 }
 
 bool is_elastic(const LaunchOptions& options) {

@@ -128,7 +128,7 @@ WorkerSpec plan_worker(const PlanRequest& request, const WorldLists& lists, int 
                                       worker.environment);
   write_torch_environment(cluster, request.endpoints, rank, torch_names(request, local_rank),
                           worker.environment);
-  if (request.program.kind == ProgramKind::python) {
+  if (!request.embedded) {  // a Python script, or a program that may start one
     worker.environment.set_if_absent("PYTHONFAULTHANDLER", "1");  // a traceback at SIGSEGV and its kin
     worker.environment.set(kStackSignalVariable, std::to_string(kStackSignal));
   }

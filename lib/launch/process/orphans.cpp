@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,6 +23,8 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr int kLookAgain_ms = 20;  // for children that arrive while we wait for another one
+
+constexpr int kAskedPause_ms = 5;  // most programs end at once when they are asked
 
 constexpr auto kMostSearch =
     std::chrono::minutes(1);  // in which those who hide /proc have no more children to show
@@ -38,6 +41,11 @@ bool has_children() {
 bool is_child(pid_t pid) {
   siginfo_t info{};
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+bool runs(pid_t pid) {
+  const auto stat = read_process_stat(pid);
+  return stat && stat->state != 'Z' && stat->state != 'X';
 }
 
 // Seconds for all numbers: for those who hide /proc from us.
@@ -93,6 +101,30 @@ std::vector<pid_t> find_children() {
 void reap_orphans(const std::vector<pid_t>& known) {
   for (const pid_t pid : list_children())
     if (std::find(known.begin(), known.end(), pid) == known.end()) ::waitpid(pid, nullptr, WNOHANG);
+}
+
+std::vector<pid_t> list_left(const std::vector<pid_t>& known) {
+  std::vector<pid_t> left;
+  const std::unordered_set<pid_t> ours(known.begin(), known.end());
+  for (const pid_t child : list_children()) {
+    if (ours.contains(child)) continue;
+    for (const pid_t pid : list_process_tree(child))
+      if (runs(pid)) left.push_back(pid);
+  }
+  return left;
+}
+
+void ask_left_to_end(Clock::duration patience, const std::vector<pid_t>& known) {
+  const TimePoint deadline = Clock::now() + patience;
+  std::vector<pid_t> left = list_left(known);
+  for (const pid_t pid : left) {
+    const UniqueFd pidfd = open_pidfd(pid);
+    if (!pidfd) continue;
+    send_signal(pidfd, SIGTERM);
+    send_signal(pidfd, SIGCONT);
+  }
+  for (; !left.empty() && Clock::now() < deadline; left = list_left(known))
+    ::poll(nullptr, 0, kAskedPause_ms);
 }
 
 std::vector<pid_t> end_all_children(Clock::duration patience, const std::vector<pid_t>& spared) {

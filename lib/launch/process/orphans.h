@@ -18,6 +18,14 @@ std::vector<pid_t> find_children();
 // Reaps ended children that are not in `known`, as far as /proc shows them.
 void reap_orphans(const std::vector<pid_t>& known);
 
+// The running processes that were left to this process, as far as /proc shows them: its children that are not in `known`, and their
+// descendants.
+std::vector<pid_t> list_left(const std::vector<pid_t>& known);
+
+// Sends them SIGTERM, and waits until there are none, at most for `patience`. Python's trackers of shared memory need a moment after the
+// end of their program to remove it.
+void ask_left_to_end(Clock::duration patience, const std::vector<pid_t>& known);
+
 // Kills and reaps children, and the children that these leave to us, until there is none.
 // Returns those that were killed and are still there after `patience`, in which the time of searches does not count.
 // Those in `spared` are not ours.

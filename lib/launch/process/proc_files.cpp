@@ -137,7 +137,8 @@ ProcessIo parse_process_io(const std::string& text) {
   std::string name;
   ProcessIo io;
   for (std::uint64_t bytes = 0; lines >> name >> bytes;) {
-    if (name == "rchar:") io.read = bytes;
+    if (name == "rchar:" || name == "read_bytes:")
+      io.read = std::max(io.read, bytes);  // what it maps counts only in the second
     if (name == "wchar:") io.written = bytes;
   }
   return io;

@@ -41,7 +41,8 @@ double read_own_cpu_seconds(pid_t pid);  // also of a zombie; 0 where /proc does
 std::uint64_t read_peak_kib(
     pid_t pid);  // most memory that it held (VmHWM); 0 of a zombie, and where /proc does not show it
 
-// The bytes that a process and its ended children have read and written: files, pipes, terminals; of /proc/PID/io.
+// The bytes that a process and its ended children have read and written: files (also mapped ones, as far as the disk was read), pipes,
+// terminals; of /proc/PID/io. What they receive with recv(2) does not count there.
 struct ProcessIo {
   std::uint64_t read = 0, written = 0;
 };

@@ -28,6 +28,8 @@ namespace {
 constexpr Clock::duration kReaderPatience = std::chrono::seconds(2),
                           kPagerPatience = std::chrono::minutes(10);
 
+constexpr auto kTimeForLeft = std::chrono::seconds(1);
+
 template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
@@ -287,7 +289,7 @@ void RunLoop::begin_attempt(int number) {
 
 // The Supervisor begins another attempt after the delay.
 void RunLoop::end_attempt(Clock::duration delay) {
-  group_.end();
+  group_.end(time_for_left());
   report_attempt();
   archive_and_announce(delay, state_.verdict.attempt + 1);
 }
@@ -321,10 +323,10 @@ bool RunLoop::start_again_with_others() {
   if (state_.verdict.cause == Cause::finished)
     group_.release();  // what finished ranks have left behind may work for those of the other nodes
   else
-    group_.end();
+    group_.end(time_for_left());
   report_attempt();
   const auto again = shared_->end_attempt(report_);
-  group_.end();
+  group_.end(time_for_left());
   fill_survivors(state_, report_);
   if (!again) return false;
   archive_and_announce(std::chrono::nanoseconds(again->delay), again->restarts);
@@ -336,7 +338,7 @@ bool RunLoop::start_again_with_others() {
 }
 
 void RunLoop::end() {
-  group_.end();
+  group_.end(time_for_left());
   if (shared_control_) shared_control_->finish();
   others_.finish();
   control_.close();
@@ -384,6 +386,11 @@ void RunLoop::try_to_write_page() {
   } catch (const Error& error) {
     console_.say(error.message());
   }
+}
+
+// What ranks have left behind may clean up, unless somebody is in a hurry or the ranks had to be killed.
+Clock::duration RunLoop::time_for_left() const {
+  return state_.verdict.killed ? Clock::duration() : kTimeForLeft;
 }
 
 Patience RunLoop::patience(Clock::duration time) {

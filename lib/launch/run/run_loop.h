@@ -80,6 +80,7 @@ class RunLoop {
   void try_to_write_report();
   void try_to_write_page();
   Patience patience(Clock::duration time);
+  Clock::duration time_for_left() const;
 
   const RunPlan& plan_;
   const LogFolder& logs_;

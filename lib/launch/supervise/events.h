@@ -15,6 +15,10 @@ struct WorkerExited {
   int rank = 0;
   ExitStatus status;
   std::string origin;  // who sent the signal that killed it, if fleetrun forwarded that: "fleetrun passed on"
+  bool leaves_group = false;  // it was asked to end, and processes of its group still run; GroupEnded follows
+};
+struct GroupEnded {  // the process group that the leader of this rank left is empty
+  int rank = 0;
 };
 struct SpawnFailed {  // could not start this rank, and will not start the ranks after it
   int rank = 0;
@@ -46,9 +50,9 @@ struct FinishedElsewhere {  // the first rank of the run to finish, on another n
 };
 struct HurryAsked {};     // somebody on another node pressed Ctrl-C again: kill the ranks
 struct NodesAnswered {};  // the answer that this node waited for has arrived
-using Event =
-    std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke,
-                 StoodStill, EndedElsewhere, SignalElsewhere, FinishedElsewhere, HurryAsked, NodesAnswered>;
+using Event = std::variant<WorkerExited, GroupEnded, SpawnFailed, SignalReceived, HangFound, RollCalled,
+                           FrontLost, Woke, StoodStill, EndedElsewhere, SignalElsewhere, FinishedElsewhere,
+                           HurryAsked, NodesAnswered>;
 
 // Actions.
 struct StartAttempt {  // all ranks, with new ports
@@ -59,7 +63,7 @@ struct EndAttempt {  // end every process that is left; the next attempt begins 
   Clock::duration delay;
   bool operator==(const EndAttempt&) const = default;
 };
-struct Terminate {  // ask the leader of the rank to end
+struct Terminate {  // ask the leader of the rank to end, and then what it leaves in its process group
   int rank = 0;
   int signal = SIGTERM;
   bool operator==(const Terminate&) const = default;

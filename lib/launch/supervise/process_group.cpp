@@ -23,7 +23,8 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr auto kHandled = std::chrono::seconds(1);        // longer than a handler runs that ends its program
+constexpr auto kHandled = std::chrono::seconds(1);  // longer than a handler runs that ends its program
+constexpr auto kLookAtLeft = std::chrono::milliseconds(20);
 constexpr auto kSweepPatience = std::chrono::seconds(5);  // for processes that were killed to be gone
 
 // A worker has a process group of its own: reading the terminal from there would stop it for ever.
@@ -147,7 +148,7 @@ bool ProcessGroup::look_for_deaths() {
   return !ranks.empty();
 }
 
-void ProcessGroup::end() {
+void ProcessGroup::end(Clock::duration patience) {
   if (!std::exchange(may_have_processes_, false)) return;
   terminal_.take_back();
   for (Leader& leader : leaders_) {
@@ -155,6 +156,8 @@ void ProcessGroup::end() {
     leader.pidfd.reset();
   }
   held_.clear();
+  left_.forget();
+  if (patience > Clock::duration()) ask_left_to_end(patience, own_children());
   if (cgroup_) cgroup_->kill_all();
   for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);
   survivors_ = end_all_children(std::min<Clock::duration>(kSweepPatience, options_.kill_wait),
@@ -181,7 +184,32 @@ void ProcessGroup::on_exit(std::size_t rank) {
   const bool asked = status.how == ExitStatus::How::signaled && status.value == leader.sent &&
                      !has_handled(leader.sent, records_[rank].ended.steady - leader.sent_at);
   if (!asked) note_end_by_key(rank, status);
-  events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : ""});
+  events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : "", leaves_group(rank)});
+}
+
+bool ProcessGroup::leaves_group(std::size_t rank) {
+  const Leader& leader = leaders_[rank];
+  if (leader.asked == 0) return false;
+  const bool first = left_.empty();
+  if (!left_.add(static_cast<int>(rank), records_[rank].pid, leader.asked, leader.group_asked,
+                 own_children()))
+    return false;
+  if (first) loop_.call_at(Clock::now() + kLookAtLeft, [this] { watch_left_groups(); });
+  return true;
+}
+
+void ProcessGroup::watch_left_groups() {
+  if (left_.empty()) return;
+  for (const int rank : left_.take_ended(own_children())) events_.push(GroupEnded{rank});
+  if (!left_.empty()) loop_.call_at(Clock::now() + kLookAtLeft, [this] { watch_left_groups(); });
+}
+
+// The leaders, and the guard of the cgroup.
+std::vector<pid_t> ProcessGroup::own_children() const {
+  std::vector<pid_t> children;
+  for (const WorkerRecord& record : records_) children.push_back(record.pid);
+  if (cgroup_) children.push_back(cgroup_->guard());
+  return children;
 }
 
 bool ProcessGroup::would_end(int rank, int signal) const {
@@ -206,27 +234,30 @@ bool ProcessGroup::deliver(Leader& leader, int signal, std::string origin) {
 // SIGINT gets SIGTERM, for which it may have a handler. A stopped process gets its signal only when it goes on.
 void ProcessGroup::act(const Terminate& action) {
   const auto rank = static_cast<std::size_t>(action.rank);
-  const UniqueFd& pidfd = leaders_.at(rank).pidfd;
-  if (action.signal != SIGINT) {
-    if (pidfd) send_signal(pidfd, action.signal);
-  } else if (pidfd && handles(records_[rank].pid, SIGINT)) {
+  Leader& leader = leaders_.at(rank);
+  leader.asked = action.signal;
+  leader.group_asked = action.signal == SIGINT && leader.pidfd && handles(records_[rank].pid, SIGINT);
+  if (leader.group_asked)
     signal_group(action.rank, SIGINT);
-  } else if (pidfd) {
-    send_signal(pidfd, SIGTERM);
-  }
+  else if (leader.pidfd)
+    send_signal(leader.pidfd, action.signal == SIGINT ? SIGTERM : action.signal);
   signal_group(action.rank, SIGCONT);
   release();
 }
 
 void ProcessGroup::act(const TerminateGroup& action) {
+  Leader& leader = leaders_.at(static_cast<std::size_t>(action.rank));
+  leader.asked = SIGTERM;
+  leader.group_asked = true;
   signal_group(action.rank, SIGTERM);
   signal_group(action.rank, SIGCONT);
   release();
 }
 
 void ProcessGroup::act(const Kill& action) {
-  const UniqueFd& pidfd = leaders_.at(static_cast<std::size_t>(action.rank)).pidfd;
-  if (pidfd) send_signal(pidfd, SIGKILL);
+  Leader& leader = leaders_.at(static_cast<std::size_t>(action.rank));
+  leader.asked = 0;
+  if (leader.pidfd) send_signal(leader.pidfd, SIGKILL);
   signal_group(action.rank, SIGKILL);
 }
 

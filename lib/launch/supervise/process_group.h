@@ -16,6 +16,7 @@
 #include "launch/process/terminal_loan.h"
 #include "launch/process/usual_waits.h"
 #include "launch/supervise/event_queue.h"
+#include "launch/supervise/left_groups.h"
 #include "launch/supervise/run_state.h"
 
 namespace fleetrun::launch {
@@ -35,7 +36,7 @@ struct ProcessGroupOptions {
   std::optional<int> interactive;  // the number in the run of the rank that has the terminal
 };
 
-// Twelve members, because all that has to end with the ranks is here: their processes, the cgroup and the loan of the terminal.
+// Thirteen members, because all that has to end with the ranks is here: their processes, the cgroup and the loan of the terminal.
 class ProcessGroup {
  public:
   ProcessGroup(EventLoop& loop, EventQueue& events, ProcessGroupOptions options);  // both outlive it
@@ -45,7 +46,8 @@ class ProcessGroup {
 
   // If a worker cannot be started, pushes SpawnFailed and starts no further workers.
   void start(const Attempt& attempt);
-  void end();  // kills all processes below us that are left, and waits a while until they are gone
+  // Kills all processes below us that are left, and waits a while until they are gone. They get SIGTERM first, and `patience` to end.
+  void end(Clock::duration patience = {});
 
   void act(const Terminate& action);
   void act(const TerminateGroup& action);
@@ -75,10 +77,15 @@ class ProcessGroup {
     UniqueFd pidfd;  // empty once it has ended
     int sent = 0;    // the last signal that we forwarded
     TimePoint sent_at;
-    std::string origin;  // of that signal: "process 4711 sent with fleetrun signal"
+    std::string origin;        // of that signal: "process 4711 sent with fleetrun signal"
+    int asked = 0;             // the signal with which fleetrun asked it to end
+    bool group_asked = false;  // its whole group got that signal
   };
 
   void on_exit(std::size_t rank);
+  bool leaves_group(std::size_t rank);
+  void watch_left_groups();
+  std::vector<pid_t> own_children() const;
   void note_end_by_key(std::size_t rank, const ExitStatus& status);
   void lend_terminal();
   static bool deliver(Leader& leader, int signal, std::string origin);
@@ -90,6 +97,7 @@ class ProcessGroup {
   std::vector<WorkerRecord> records_;
   std::vector<Leader> leaders_;
   DeathWatch deaths_;
+  LeftGroups left_;
   std::map<pid_t, UniqueFd> held_;     // processes below the ranks that Hold stopped
   std::unique_ptr<RunCgroup> cgroup_;  // of the present attempt
   std::vector<pid_t> survivors_;

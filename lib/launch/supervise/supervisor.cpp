@@ -13,8 +13,8 @@ namespace fleetrun::launch {
 namespace {
 
 // Of the first rank that failed.
-Cause cause_of(const ExitStatus& status) {
-  return status.how == ExitStatus::How::exited ? Cause::exited : Cause::killed;
+Cause cause_of(const WorkerExited& end) {
+  return end.status.how == ExitStatus::How::exited ? Cause::exited : Cause::killed;
 }
 
 }  // namespace
@@ -76,6 +76,7 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
   rank.ended = now;
   if (phase_ != Phase::running) {
     rank.role = obeyed(event.status, stop_signal_) ? Role::stopped : Role::failed_after;
+    rank.leaves_group = event.leaves_group;
     return end_of_ranks(now);
   }
   if (event.status.ok()) {
@@ -83,10 +84,15 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
     return any_running() ? await_others(now) : end_of_ranks(now);
   }
   rank.role = Role::cause;
-  set_cause(cause_of(event.status), event.status.exit_code());
+  set_cause(cause_of(event), event.status.exit_code());
   verdict_.rank = event.rank;
   verdict_.origin = event.origin;
   return stop(now);
+}
+
+Actions Supervisor::handle(const GroupEnded& event, TimePoint now) {
+  verdict_.ranks.at(static_cast<std::size_t>(event.rank)).leaves_group = false;
+  return stopping() ? end_of_ranks(now) : Actions();
 }
 
 // A rank has finished: those that still run have some time for it, too.
@@ -327,6 +333,8 @@ Actions Supervisor::stop_groups(TimePoint now) {
   phase_ = Phase::stopping_groups;
   clocks_.deadline = now + options_.group_grace;
   Actions actions = for_each_running<TerminateGroup>();
+  for (std::size_t i = 0; i < verdict_.ranks.size(); ++i)
+    if (verdict_.ranks[i].leaves_group) actions.push_back(TerminateGroup{static_cast<int>(i)});
   actions.push_back(WakeAt{clocks_.deadline});
   return actions;
 }
@@ -343,7 +351,7 @@ Actions Supervisor::kill(TimePoint now) {
 }
 
 Actions Supervisor::end_of_ranks(TimePoint now) {
-  if (any_running()) return {};
+  if (any_running() || (stopping() && any_leaves_group())) return {};
   if (phase_ == Phase::diagnosing) return {};  // its end comes by RollCalled, and decides about a restart
   if (!restart_in_) {
     phase_ = Phase::ended;
@@ -360,6 +368,11 @@ Actions Supervisor::end_of_ranks(TimePoint now) {
 bool Supervisor::any_running() const {
   return std::any_of(verdict_.ranks.begin(), verdict_.ranks.end(),
                      [](const RankVerdict& rank) { return rank.role == Role::running; });
+}
+
+bool Supervisor::any_leaves_group() const {
+  return std::any_of(verdict_.ranks.begin(), verdict_.ranks.end(),
+                     [](const RankVerdict& rank) { return rank.leaves_group; });
 }
 
 template <typename Act, typename... More>

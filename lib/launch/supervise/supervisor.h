@@ -4,6 +4,7 @@
 //   running    --no progress, --timeout, ranks that do not
 //                follow one that finished, or a roll call of
 //                another node-------------------------------> diagnosing: call the roll, then stopping
+//   stopping   --the leader of a rank ends------------------> stopping: the rank counts until its process group is empty
 //   stopping   --the grace is over--------------------------> stopping groups: ask the groups of the ranks to end
 //   stopping groups --the group grace is over---------------> killing: kill every rank that is left
 //   stopping, stopping groups --Ctrl-C----------------------> killing
@@ -81,6 +82,7 @@ class Supervisor {
   enum class Phase { running, diagnosing, stopping, stopping_groups, killing, pausing, ended };
 
   Actions handle(const WorkerExited& event, TimePoint now);
+  Actions handle(const GroupEnded& event, TimePoint now);
   Actions handle(const SpawnFailed& event, TimePoint now);
   Actions handle(const SignalReceived& event, TimePoint now);
   Actions handle(const HangFound& event, TimePoint now);
@@ -121,6 +123,7 @@ class Supervisor {
   Actions kill(TimePoint now);
   Actions end_of_ranks(TimePoint now);
   bool any_running() const;
+  bool any_leaves_group() const;
   template <typename Act, typename... More>
   Actions for_each_running(More... more) const;
 

@@ -17,6 +17,14 @@ std::vector<int> ranks_that(const Verdict& verdict, Role role) {
   return ranks;
 }
 
+std::vector<int> ranks_still_there(const Verdict& verdict) {
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < verdict.ranks.size(); ++i)
+    if (verdict.ranks[i].role == Role::running || verdict.ranks[i].leaves_group)
+      ranks.push_back(verdict.number_of(static_cast<int>(i)));
+  return ranks;
+}
+
 void set_cause(Verdict& verdict, Cause cause, int code_of_event) {
   verdict.cause = cause;
   verdict.exit_code = facts_of(cause).exit_code.value_or(code_of_event);

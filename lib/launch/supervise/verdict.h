@@ -21,8 +21,9 @@ enum class Role {
 
 struct RankVerdict {
   Role role = Role::running;
-  std::optional<ExitStatus> status;
+  std::optional<ExitStatus> status;  // of its leader
   TimePoint ended;
+  bool leaves_group = false;  // its leader has ended, but processes of its group still run
 };
 
 // The ranks of this node among those of the run.
@@ -52,6 +53,8 @@ struct Verdict {
   int number_of(int local_rank) const { return span.first + local_rank; }  // in the whole run
 };
 std::vector<int> ranks_that(const Verdict& verdict, Role role);  // the numbers of the ranks with this role
+std::vector<int> ranks_still_there(
+    const Verdict& verdict);  // of those that run, or left processes in their groups
 
 void set_cause(Verdict& verdict, Cause cause,
                int code_of_event = 0);  // the code counts if the cause has none

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/system/file.h"
 #include "base/text/csv.h"
 #include "base/text/printable.h"
 #include "runtime/eval/confusion_svg.h"
@@ -117,17 +116,14 @@ std::string predictions_csv(const EvalReport& report) {
   return text;
 }
 
-void write_report(const std::string& folder, const EvalReport& report) {
-  make_directories(folder);
-  const auto write = [&](const char* name, const std::string& content) {
-    write_file_atomically(fmt::format("{}/{}", folder, name), content);
-  };
-  write("report.json", to_json_lines(as_json(report)));
-  write("report.txt", describe(report));
-  write("predictions.csv", predictions_csv(report));
-  if (report.subject.classes.size() > kMostClassesOfMatrix) return;
-  write("confusion.csv", confusion_csv(report));
-  write("confusion.svg", confusion_svg(report));
+std::vector<NamedContent> files_of(const EvalReport& report) {
+  std::vector<NamedContent> files = {{"report.json", to_json_lines(as_json(report))},
+                                     {"report.txt", describe(report)},
+                                     {"predictions.csv", predictions_csv(report)}};
+  if (report.subject.classes.size() > kMostClassesOfMatrix) return files;
+  files.push_back({"confusion.csv", confusion_csv(report)});
+  files.push_back({"confusion.svg", confusion_svg(report)});
+  return files;
 }
 
 }  // namespace fleetrun::runtime

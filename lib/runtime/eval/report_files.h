@@ -1,8 +1,10 @@
 // The report of an evaluation as files for other programs.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "base/json/json_value.h"
+#include "base/run/eval_folder.h"
 #include "runtime/eval/eval_report.h"
 
 namespace fleetrun::runtime {
@@ -19,8 +21,7 @@ std::string confusion_csv(const EvalReport& report);
 // A row for each image: sample,image,label,predicted,probability,loss
 std::string predictions_csv(const EvalReport& report);
 
-// Creates the folder, and writes report.json first, by which fleetrun knows it again; then report.txt, predictions.csv, and for up to
-// kMostClassesOfMatrix classes confusion.csv and confusion.svg. Throws Error(create|io).
-void write_report(const std::string& folder, const EvalReport& report);
+// report.json, report.txt, predictions.csv, and for up to kMostClassesOfMatrix classes confusion.csv and confusion.svg.
+std::vector<NamedContent> files_of(const EvalReport& report);
 
 }  // namespace fleetrun::runtime

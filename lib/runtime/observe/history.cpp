@@ -91,10 +91,18 @@ void TrainingHistory::add(std::int64_t step, int epoch, const std::vector<Scalar
   const bool is_known = is_test(row) && tested_ == step && from_column(row, kScalars) == tested_scores_;
   tested_ = -1;
   if (is_known) return;
+  write_row(row + "\n");
+}
+
+// Whole, or not at all.
+void TrainingHistory::write_row(const std::string& row) {
+  const off_t end = ::lseek(file_.get(), 0, SEEK_END);
   try {
-    write_all(file_.get(), row + "\n", path_);
+    write_all(file_.get(), row, path_);
   } catch (const Error& error) {
-    give_up(error.message());
+    if (::ftruncate(file_.get(), end) != 0) return give_up(error.message());
+    if (!std::exchange(warned_, true))
+      out_ << "warning: rows are missing in history.csv: " << error.message() << std::endl;
   }
 }
 

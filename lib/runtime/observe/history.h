@@ -17,7 +17,7 @@ struct SavedPoint {
   std::string history = {};  // path of the history in it, which may be missing
 };
 
-// A training can do without: what goes wrong is a warning, and the last word about it.
+// A training can do without: what goes wrong is a warning. Rows that a full disk does not take are missing, and the others follow.
 class TrainingHistory {
  public:
   // Begins the file at `path` anew, with the rows of the checkpoint: an earlier attempt may have run on another node, and another training
@@ -33,11 +33,13 @@ class TrainingHistory {
 
  private:
   std::string rows_of(const SavedPoint& point) const;
+  void write_row(const std::string& row);
   void give_up(const std::string& why);
 
   std::string path_;
   std::ostream& out_;
   UniqueFd file_;  // closed: no more
+  bool warned_ = false;
   std::int64_t tested_ =
       -1;  // step of the evaluation in the last row of the checkpoint, as the ranks count it now; -1: none
   std::string tested_scores_;  // in that row

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <ostream>
+#include <utility>
 
 #include "base/error/error.h"
 
@@ -16,23 +17,22 @@ double wall_time() {
 
 TrainingEvents::TrainingEvents(const std::string& folder, std::int64_t steps_before, std::ostream& out)
     : out_(out) {
-  despite_errors([&] {
+  try {
     file_ = std::make_unique<EventFile>(folder, wall_time());
     if (steps_before > 0) file_->start_again_at(steps_before + 1, wall_time());
-  });
-}
-
-void TrainingEvents::add(std::int64_t step, const std::vector<Scalar>& scalars) {
-  if (file_) despite_errors([&] { file_->add(step, wall_time(), scalars); });
-}
-
-template <typename Work>
-void TrainingEvents::despite_errors(const Work& work) {
-  try {
-    work();
   } catch (const Error& error) {
     out_ << "warning: no more events for TensorBoard: " << error.message() << std::endl;
     file_.reset();
+  }
+}
+
+void TrainingEvents::add(std::int64_t step, const std::vector<Scalar>& scalars) {
+  if (!file_) return;
+  try {
+    file_->add(step, wall_time(), scalars);
+  } catch (const Error& error) {
+    if (!std::exchange(warned_, true))
+      out_ << "warning: events are missing for TensorBoard: " << error.message() << std::endl;
   }
 }
 

@@ -1,4 +1,5 @@
-// What a training shows of itself in TensorBoard. It can do without: what goes wrong is a warning, and the last word about it.
+// What a training shows of itself in TensorBoard. It can do without: what goes wrong is a warning. Events that a full disk does not take
+// are missing, and the others follow.
 #pragma once
 #include <cstdint>
 #include <iosfwd>
@@ -19,11 +20,9 @@ class TrainingEvents {
   void add(std::int64_t step, const std::vector<Scalar>& scalars);
 
  private:
-  template <typename Work>
-  void despite_errors(const Work& work);
-
   std::ostream& out_;
-  std::unique_ptr<EventFile> file_;  // null: no more
+  std::unique_ptr<EventFile> file_;  // null: none
+  bool warned_ = false;
 };
 
 }  // namespace fleetrun::runtime

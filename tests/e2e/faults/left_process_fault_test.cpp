@@ -32,6 +32,55 @@ TEST_CASE("W7: a rank that cleans up at SIGTERM has the time for it, with its he
   CHECK_FALSE(is_alive(helper));
 }
 
+// A shell that ends at SIGTERM, and its program, which takes a moment to save.
+std::string wrapper_of_a_program_that_saves(const std::string& reader) {
+  return "sh -c 'trap \"sleep 0.3; echo saved; exit 0\" TERM; echo $$ > up.new && mv up.new up; while :; do sleep 0.02; done'" +
+         reader + "\necho end\n";
+}
+
+TEST_CASE("hunt 1: the program of a shell script has the grace, also with a pipe") {
+  for (const char* reader : {"", " | cat"}) {
+    const ScriptLaunch launch;
+    ChildProcess process(launch.script_command({}, wrapper_of_a_program_that_saves(reader)),
+                         launch.options());
+    const pid_t program = launch.pid_in("up");
+    process.send(SIGTERM);
+    const ChildResult result = process.wait();
+    CHECK(result.code == 143);
+    CHECK(contains(launch.folder.read("log/workerlog.0"), "saved\n"));
+    CHECK(result.seconds < seconds_within(2s));
+    CHECK_FALSE(is_alive(program));
+  }
+}
+
+TEST_CASE("hunt 1: Ctrl-C during a stop does not wait for the program of a shell script") {
+  const ScriptLaunch launch;
+  const std::string script =
+      "sh -c 'trap \"\" INT TERM; echo $$ > up.new && mv up.new up; while :; do sleep 1; done'\necho end\n";
+  ChildProcess process(launch.script_command({"--grace=60"}, script), launch.options());
+  const pid_t program = launch.pid_in("up"), shell = parent_of(program);
+  process.send(SIGTERM);
+  REQUIRE(comes_true([&] { return state_of(shell) == 'Z'; }, 5s));
+  CHECK(is_alive(program));
+  process.send(SIGINT);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 143);
+  CHECK(result.seconds < seconds_within(5s));
+  CHECK_FALSE(is_alive(program));
+}
+
+TEST_CASE("hunt 1: what a rank leaves behind has a moment to clean up") {
+  for (const char* way : {"exit 0", "kill -SEGV $$"}) {
+    const ScriptLaunch launch;
+    const std::string script =
+        "sh -c 'trap \"sleep 0.1; echo removed > removed; exit\" TERM; echo > up; while :; do sleep 0.02; done' &\n"
+        "until [ -e up ]; do sleep 0.02; done\n";
+    const ChildResult result = launch.run_script({}, script + way + "\n");
+    CHECK(launch.folder.read("removed") == "removed\n");
+    CHECK(result.seconds < seconds_within(2s));
+  }
+}
+
 TEST_CASE("W8: a rank that ignores SIGTERM and makes children all the time is ended with all of them") {
   const Launch launch;
   for (const char* cgroup : {"--cgroup=auto", "--cgroup=none"}) {

@@ -85,6 +85,11 @@ TEST_CASE("flags about several nodes are noted when the run has one") {
   LaunchOptions together = options_of({"--ips=one,two", "--spares=1"});
   note_flags_of_several_nodes(together);
   CHECK(together.notes.empty());
+  LaunchOptions fixed = options_of({"--ips=one,two", "--nnodes=2:2", "--elastic_timeout=9"});
+  note_flags_of_several_nodes(fixed);
+  CHECK(fixed.notes ==
+        std::vector<std::string>{"--elastic_timeout has no effect on a run that is not elastic "
+                                 "(--nnodes=MIN:MAX, with MIN below MAX)"});
 }
 
 TEST_CASE("--nnodes with a shorter --ips names both") {

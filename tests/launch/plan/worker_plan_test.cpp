@@ -68,6 +68,14 @@ TEST_CASE("the cores are shared among the ranks unless the user says otherwise")
   CHECK(plan.workers()[0].environment.get("OMP_NUM_THREADS") == "3");
 }
 
+TEST_CASE("a program gets what Python reads, because it may start Python") {
+  Plan plan;
+  plan.program = {ProgramKind::executable, "/bin/bash", {"bash", "train.sh"}};
+  const WorkerSpec worker = plan.workers()[0];
+  CHECK(worker.environment.has("FLEETRUN_STACK_SIGNAL"));
+  CHECK(worker.environment.get("PYTHONFAULTHANDLER") == "1");
+}
+
 TEST_CASE("only our own worker is told what is ours") {
   Plan plan;
   CHECK_FALSE(plan.workers()[0].environment.has("FLEETRUN_RANK"));

@@ -16,9 +16,10 @@ namespace {
 
 TEST_CASE("what a process has read and written is known of both, cached or not") {
   const ProcessIo io =
-      parse_process_io("rchar: 3000\nwchar: 400\nsyscr: 7\nsyscw: 9\nread_bytes: 4096\nwrite_bytes: 0\n");
+      parse_process_io("rchar: 3000\nwchar: 400\nsyscr: 7\nsyscw: 9\nread_bytes: 2048\nwrite_bytes: 0\n");
   CHECK(io.read == 3000);
   CHECK(io.written == 400);
+  CHECK(parse_process_io("rchar: 3000\nwchar: 400\nread_bytes: 8192\n").read == 8192);  // of a mapped file
   CHECK(parse_process_io("").read == 0);
   CHECK(parse_process_io("").written == 0);
 }

@@ -32,6 +32,31 @@ TEST_CASE("one failed worker stops the leaders of the rest, then their groups, t
   CHECK(supervisor.verdict().exit_code == 7);
 }
 
+TEST_CASE("a rank that was asked to end counts until its process group is empty, at most for the grace") {
+  const WorkerExited wrapper = {.rank = 1, .status = killed_by(SIGTERM), .leaves_group = true};
+  Supervisor saves(2, {.grace = 10s});
+  saves.on(exit_of(0, exited(7)), at(0s));
+  CHECK(saves.on(wrapper, at(1s)).empty());
+  CHECK_FALSE(saves.done());
+  saves.on(GroupEnded{1}, at(3s));
+  CHECK(saves.done());
+  CHECK(saves.verdict().ranks[1].role == Role::stopped);
+
+  Supervisor hangs(2, {.grace = 10s, .group_grace = 1s});
+  hangs.on(exit_of(0, exited(7)), at(0s));
+  hangs.on(wrapper, at(1s));
+  CHECK(ranks_still_there(hangs.verdict()) == std::vector{1});
+  CHECK(hangs.on(Woke{}, at(10s)) == Actions{TerminateGroup{1}, WakeAt{at(11s)}});
+  hangs.on(Woke{}, at(11s));
+  CHECK(hangs.done());
+
+  Supervisor hurried(1, {.grace = 10s});
+  hurried.on(SignalReceived{SIGINT}, at(0s));
+  hurried.on({WorkerExited{.rank = 0, .status = killed_by(SIGTERM), .leaves_group = true}}, at(1s));
+  hurried.on(SignalReceived{SIGINT}, at(2s));
+  CHECK(hurried.done());
+}
+
 TEST_CASE("the run is done when every rank has ended with 0") {
   Supervisor supervisor(2, {});
   CHECK(supervisor.on(exit_of(1, exited(0)), at(1s)).empty());

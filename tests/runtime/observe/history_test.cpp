@@ -1,5 +1,9 @@
 #include "runtime/observe/history.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -33,6 +37,40 @@ struct Files {
   TemporaryFolder folder;
   std::ostringstream out;
 };
+
+// While it lives, a file of this process may have no more bytes; a write beyond gives EFBIG.
+struct FileLimit {
+  explicit FileLimit(std::size_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit = {bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
+};
+
+TEST_CASE("rows that a full disk does not take are missing, and the others follow") {
+  Files files;
+  TrainingHistory history = files.begin();
+  history.add(5, 0, kTrain);
+  {
+    const FileLimit limit(files.text().size() + 7);
+    history.add(10, 0, kTrain);
+    history.add(15, 0, kTrain);
+  }
+  history.add(20, 0, kTrain);
+  CHECK(steps_in(files.text()) == "5 20 ");
+  CHECK(files.out.str().starts_with("warning: rows are missing in history.csv: "));
+  CHECK(std::ranges::count(files.out.str(), '\n') == 1);
+}
 
 TEST_CASE("a training that goes on from a checkpoint goes on with its rows, whatever the file before had") {
   Files files;

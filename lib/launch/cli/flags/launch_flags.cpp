@@ -133,12 +133,14 @@ std::vector<Flag> address_flags(LaunchOptions& options) {
              .help = "Address of this host. The workers get it, and the ranks of a job.json meet there",
              .variable = "POD_IP",
              .of_node = true}),
-      value(options.start_port, parse_port,
-            {.names = {"--start_port"},
-             .argument = "PORT",
-             .help = "First port of the workers; the others follow it. By default fleetrun takes free ports",
-             .variable = "PADDLE_START_PORT",
-             .of_node = true}),
+      value(
+          options.start_port, parse_port,
+          {.names = {"--start_port"},
+           .argument = "PORT",
+           .help =
+               "First port of the workers; the others follow it. By default, free ports; with several nodes, from 6070 on",
+           .variable = "PADDLE_START_PORT",
+           .of_node = true}),
       on_or_off(
           options.no_port_hold,
           {.names = {"--no_port_hold"},

@@ -1,0 +1,33 @@
+// The stdout or stderr of a program as a stream that never fails: what a full disk does not take is lost, and the stream goes on when the
+// disk has room again. std::cout stays silent for ever after its first error.
+#pragma once
+#include <cstddef>
+#include <mutex>
+#include <streambuf>
+#include <string>
+
+namespace fleetrun {
+
+class SteadyOutput : public std::streambuf {
+ public:
+  explicit SteadyOutput(int fd) : fd_(fd) {}  // the caller keeps it
+
+ protected:
+  int_type overflow(int_type character) override;
+  std::streamsize xsputn(const char* text, std::streamsize count) override;
+  int sync() override;
+
+ private:
+  void add(std::string_view text);
+  void write_waiting();
+  bool say_what_was_lost();
+  std::size_t write_some(std::string_view text);
+
+  std::mutex mutex_;
+  int fd_;
+  std::string waiting_;
+  std::size_t lost_ = 0;  // bytes since the last that were written
+  int problem_ = 0;       // errno of the last write that failed
+};
+
+}  // namespace fleetrun

@@ -1,0 +1,50 @@
+#include "base/system/steady_output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <ostream>
+
+#include <doctest/doctest.h>
+
+#include "base/system/unique_fd.h"
+#include "support/temporary_folder.h"
+
+namespace fleetrun::steady_output_test {
+namespace {
+
+TEST_CASE(
+    "a stream that a full disk has silenced goes on when there is room again, and says what is missing") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "log";
+  const UniqueFd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const UniqueFd output(::fcntl(log.get(), F_DUPFD_CLOEXEC, 3)),
+      full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  REQUIRE(full);
+  SteadyOutput buffer(output.get());
+  std::ostream out(&buffer);
+  out << "step 1" << std::endl;
+  ::dup3(full.get(), output.get(), O_CLOEXEC);
+  out << "step 2" << std::endl;
+  out << "step 3" << std::endl;
+  CHECK(out.good());
+  CHECK(folder.read("log") == "step 1\n");
+  ::dup3(log.get(), output.get(), O_CLOEXEC);
+  out << "step 4" << std::endl;
+  CHECK(
+      folder.read("log") ==
+      "step 1\n\n[14 bytes of this output could not be written here: No space left on device (errno 28)]\nstep 4\n");
+}
+
+TEST_CASE("text without an end of line is written when the stream is flushed") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "log";
+  const UniqueFd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  SteadyOutput buffer(log.get());
+  std::ostream out(&buffer);
+  out << "a" << 'b' << std::flush;
+  CHECK(folder.read("log") == "ab");
+}
+
+}  // namespace
+}  // namespace fleetrun::steady_output_test
