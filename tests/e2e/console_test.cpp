@@ -80,5 +80,16 @@ TEST_CASE("the log keeps every byte, the console shows what people can read") {
   CHECK(launch.folder.read("log/workerlog.0") == "\x1b[31mred\x1b[0m\n 1%\r 2%\r 3%\nend\x01");
 }
 
+TEST_CASE(
+    "hunt 1: a message of fleetrun begins on a line of its own, also after an unfinished one of a rank") {
+  const Launch launch;
+  const std::string command = FLEETRUN_BINARY " -n 1 --banner=none -- sh -c 'printf unfinished; exit 3'";
+  const ChildResult together = run_child({"/bin/sh", "-c", command + " 2>&1"}, launch.options());
+  CHECK(contains(together.out, "unfinished\nfleetrun: rank 0 exited with code 3"));
+  const ChildResult apart = run_child({"/bin/sh", "-c", command}, launch.options());
+  CHECK(apart.out == "unfinished");
+  CHECK(apart.err.starts_with("fleetrun: "));
+}
+
 }  // namespace
 }  // namespace fleetrun::console_test

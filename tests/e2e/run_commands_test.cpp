@@ -75,6 +75,17 @@ TEST_CASE("ps shows the ranks of a run, for people and for programs") {
   CHECK(contains(text.out, std::to_string(first) + "  sleeping"));
 }
 
+TEST_CASE("hunt 1: ps counts the work and the memory of the program in a shell script") {
+  const Launch launch;
+  launch.folder.write("run.sh", "sh -c 'while :; do :; done'\necho end\n");
+  ChildProcess run({FLEETRUN_BINARY, "--nproc_per_node=1", "--", "sh", "run.sh"}, launch.options());
+  const auto seconds = [&] {
+    const ChildResult ps = launch.run_words({"ps", "--json"});
+    return ps.code == 0 ? nlohmann::json::parse(ps.out)["ranks"][0].value("cpu_seconds", 0.0) : 0;
+  };
+  CHECK(comes_true([&] { return seconds() > 0.05; }, 10s));
+}
+
 TEST_CASE("stop ends a run and waits for its end") {
   const Launch launch;
   ChildProcess run(Launch::command({"--nproc_per_node=2"}, {"ready", "up.%r", "sleep", "30"}),

@@ -17,11 +17,15 @@ struct Console {
   void show(std::string_view lines);                   // with their ends; each text of ours goes through here
   void show_problem(std::string_view lines);           // the same; the first line is red on a terminal
 
+  // A message begins on a line of its own, also when a rank has shown an unfinished one.
+  void write_message(std::string_view text);
+
   void hold();  // the shell has the terminal now
   void release();
 
   OutputStream out, err;
   const bool out_has_colours, err_has_colours;
+  const bool is_one_place;  // where stdout and stderr go
   LogLevel least;
 };
 

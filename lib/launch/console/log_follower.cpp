@@ -35,10 +35,10 @@ void LogFollower::copy_some() {
 }
 
 bool LogFollower::read_chunk(std::size_t most) {
-  if (file_.begins_anew()) stream_.write(text_.end_line());
+  if (file_.begins_anew()) stream_.write_of_rank(text_.end_line());
   const std::string chunk = file_.read(most);
   if (chunk.empty()) return false;
-  stream_.write(text_.take(chunk, Clock::now()));
+  stream_.write_of_rank(text_.take(chunk, Clock::now()));
   return true;
 }
 
@@ -64,7 +64,7 @@ bool LogFollower::copy_rest(const Patience& patience) {
     if (!read_chunk(kChunk)) break;
     if (file_.place() < file_.size() && patience.interrupted()) return false;
   }
-  stream_.write(text_.finish());
+  stream_.write_of_rank(text_.finish());
   return stream_.drain(patience);
 }
 

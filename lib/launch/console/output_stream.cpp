@@ -84,6 +84,11 @@ void OutputStream::write(std::string_view text) {
   if (waiting_.size() == text.size()) flush();  // else the loop is already waiting for room
 }
 
+void OutputStream::write_of_rank(std::string_view text) {
+  if (!text.empty()) in_line_ = text.back() != '\n';
+  write(text);
+}
+
 bool OutputStream::say_what_was_lost() {
   const std::string note = fmt::format("\n[fleetrun could not write {} of its output here: {}]\n",
                                        plural(lost_, "byte"), describe_errno(problem_));

@@ -20,7 +20,7 @@ struct Patience {
   std::function<bool()> interrupted;  // the user wants the end now
 };
 
-// Eleven members: what it has been told of the file, and what waits for it.
+// Twelve members: what it has been told of the file, and what waits for it.
 class OutputStream {
  public:
   OutputStream(EventLoop& loop, int fd);
@@ -29,6 +29,9 @@ class OutputStream {
   OutputStream& operator=(const OutputStream&) = delete;
 
   void write(std::string_view text);
+  void write_of_rank(std::string_view text);  // which may end within a line
+  // Whether a rank's text ended within a line. The caller ends the line.
+  bool leave_line() { return std::exchange(in_line_, false); }
   bool idle() const { return waiting_.empty(); }
   int problem() const { return problem_; }  // errno of the last write that failed; 0: none
   bool has_lost_reader() const;             // of a pipe or socket, also before a write fails
@@ -61,6 +64,7 @@ class OutputStream {
   bool terminal_ = false;
   bool broken_ = false;
   bool held_ = false;
+  bool in_line_ = false;
   int problem_ = 0;
   std::size_t lost_ = 0;  // bytes that a full disk did not take
   std::string waiting_;

@@ -86,11 +86,11 @@ void RemoteConsole::take(int attempt, std::size_t place, const std::optional<std
 
 void RemoteConsole::show(RemoteLog& log, const JsonValue& piece, int newest) {
   OutputStream& stream = log.of_errors() ? console_.err : console_.out;
-  stream.write(log.take(piece, newest, Clock::now()));
+  stream.write_of_rank(log.take(piece, newest, Clock::now()));
   if (log.behind() <= kMostBehind) return;
   console_.say(fmt::format("left out {} of the log of rank {}, which grows faster than it can be shown",
                            plural(log.behind() - kKept, "byte"), log.rank()));
-  stream.write(log.skip(kKept));
+  stream.write_of_rank(log.skip(kKept));
 }
 
 void RemoteConsole::finish(const Patience& patience) {
@@ -109,7 +109,8 @@ void RemoteConsole::finish(const Patience& patience) {
     if (!console_.out.drain(patience) || !console_.err.drain(patience)) break;
   }
   for (Node& node : shown_)
-    for (RemoteLog& log : node.logs) (log.of_errors() ? console_.err : console_.out).write(log.finish());
+    for (RemoteLog& log : node.logs)
+      (log.of_errors() ? console_.err : console_.out).write_of_rank(log.finish());
   attempt_ = -1;  // what still comes is too late
   shown_.clear();
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <sstream>
 
@@ -31,6 +32,18 @@ double resident_mib(pid_t pid) {
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
+// Of the process and all below it: a rank may be a shell script, and its program the child.
+void add_load(pid_t pid, JsonValue& json) {
+  std::chrono::milliseconds cpu_time{0};
+  double memory = 0;  // of the largest process: forked ones share much of theirs
+  for (const pid_t one : list_process_tree(pid)) {
+    if (const auto stat = read_process_stat(one)) cpu_time += stat->cpu_time;
+    memory = std::max(memory, resident_mib(one));
+  }
+  json.add("cpu_seconds", in_seconds(cpu_time));
+  json.add("memory_mib", memory);
+}
+
 void add_log(const LogFile& log, const Moment& started, JsonValue& json) {
   struct stat facts {};
   if (::fstatat(log.folder, log.name.c_str(), &facts, 0) != 0) return;
@@ -50,10 +63,7 @@ JsonValue describe_rank(const RunControl& run, std::size_t rank) {
   const auto stat = status ? std::nullopt : read_process_stat(record.pid);
   json.add("state", status ? status->describe() : stat ? std::string(1, stat->state) : "gone");
   json.add("seconds", seconds_between(record.started, status ? record.ended : Moment::now()));
-  if (stat) {
-    json.add("cpu_seconds", in_seconds(stat->cpu_time));
-    json.add("memory_mib", resident_mib(record.pid));
-  }
+  if (stat) add_load(record.pid, json);
   if (rank < run.state.pages.size()) {
     const Progress progress = read_progress(*run.state.pages[rank]);
     json.add("epoch", progress.epoch);

@@ -64,8 +64,10 @@ TEST_CASE(
   for (const int blocked : {0, 1}) {
     CAPTURE(blocked);
     Cluster cluster(2);
-    const std::string script = "[ $RANK = " + std::to_string(blocked) +
-                               " ] && echo x > log/attempt-0; [ $RANK = 1 ] && exit 5; exec sleep 100";
+    const std::string number = std::to_string(blocked), in_the_way = "log/attempt-0";
+    const std::string script = "[ $RANK = " + number + " ] && echo x > " + in_the_way +
+                               "; [ $RANK = 0 ] && exec sleep 100; until [ -e ../node" + number + "/" +
+                               in_the_way + " ]; do sleep 0.02; done; exit 5";
     for (const ChildResult& end : cluster.run({"--nproc_per_node=1", "--max_restart=2", "--restart_delay=0.1",
                                                "--grace=0.5", "--", "/bin/sh", "-c", script})) {
       CHECK_MESSAGE(end.code == 5, end.err);

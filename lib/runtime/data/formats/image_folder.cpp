@@ -101,14 +101,21 @@ void find_classes(const std::string& root, const std::vector<std::string>& folde
                   fmt::format("class folder {}/{} has no {}", root, folders[label], kWantedFiles));
 }
 
+std::string name_some(const std::vector<std::string>& classes) {
+  constexpr std::size_t kMost = 10;
+  const auto end = classes.begin() + static_cast<std::ptrdiff_t>(std::min(classes.size(), kMost));
+  return fmt::format("{}{}", fmt::join(classes.begin(), end, ", "), end == classes.end() ? "" : ", ...");
+}
+
 // The classes are known, and some may have no images here.
 void find_known_classes(const std::string& root, const std::vector<std::string>& folders, ClassFiles& files) {
   for (const std::string& name : folders) {
     const auto known = std::find(files.class_names.begin(), files.class_names.end(), name);
     if (known == files.class_names.end())
-      throw Error(ErrorKind::data,
-                  fmt::format("class folder {}/{}: data.train has no class {}", root, name, name),
-                  "the folders of data.test must be named as those of data.train");
+      throw Error(
+          ErrorKind::data,
+          fmt::format("class folder {}/{}: the model was trained without a class {}", root, name, name),
+          "the folders must be named as the classes of the model: " + name_some(files.class_names));
     add_images(root, name, static_cast<std::int32_t>(known - files.class_names.begin()), files);
   }
   if (files.paths.empty())
