@@ -1,9 +1,13 @@
 #include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,11 +38,55 @@ namespace fs = std::filesystem;
 
 using Words = std::vector<std::string>;
 
+// The job that this evaluation makes for a model file, for as long as the ranks need it. It is in the folder of the report, because other
+// nodes read it, too.
+class JobFile {
+ public:
+  JobFile(const std::string& folder, const JsonValue& job)
+      : path_(folder + "/" + kEvalJobPrefix + "XXXXXX" + kEnding) {
+    file_.reset(::mkostemps(path_.data(), static_cast<int>(std::string_view(kEnding).size()), O_CLOEXEC));
+    if (!file_) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path_, describe_errno(errno)));
+    ::flock(file_.get(), LOCK_EX);
+    try {
+      write_all(file_.get(), to_json_lines(job), path_);
+    } catch (const Error&) {
+      ::unlink(path_.c_str());
+      throw;
+    }
+  }
+  ~JobFile() { ::unlink(path_.c_str()); }
+  JobFile(const JobFile&) = delete;
+  JobFile& operator=(const JobFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  static constexpr const char* kEnding = ".json";
+
+  std::string path_;
+  UniqueFd file_;  // locked
+};
+
+// Those of evaluations that were killed: nobody holds their locks.
+void remove_old_job_files(const std::string& folder) {
+  constexpr auto kOld = std::chrono::minutes(1);  // its maker had the time to lock it
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(kEvalJobPrefix) ||
+        fs::file_time_type::clock::now() - entry.last_write_time(problem) < kOld)
+      continue;
+    const UniqueFd file(::open(entry.path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) fs::remove(entry.path(), problem);
+  }
+}
+
 struct Evaluation {
-  Words job;             // the job file and its changes
-  std::string model;     // that these name
-  std::string folder;    // of the report
-  bool is_made = false;  // the job file is of this evaluation only
+  Words job;           // the job file and its changes
+  std::string model;   // that these name
+  std::string folder;  // of the report
+  bool is_new_folder = false;
+  std::unique_ptr<JobFile> job_file = {};  // without a job of the user
 };
 
 bool was_typed(const job::ParsedJob& job, const std::string& key) {
@@ -70,13 +118,15 @@ fs::path usual_folder(const std::string& model) {
   return (fs::exists(home / job::kManifestName, problem) ? home.parent_path() : home) / "eval";
 }
 
-std::string find_folder(const FoundFlags& found, const std::string& model) {
+Evaluation prepare_folder(const FoundFlags& found, const std::string& model) {
   const auto asked = found.value("--output_dir");
   const fs::path folder = asked ? fs::path(*asked) : usual_folder(model);
   std::string path = (current_folder() / folder).lexically_normal();
   require_own_eval_folder(path);
+  std::error_code problem;
+  const bool is_new = !fs::exists(path, problem);
   make_directories(path);
-  return path;
+  return {.job = {}, .model = model, .folder = std::move(path), .is_new_folder = is_new};
 }
 
 Evaluation of_job(const FoundFlags& found) {
@@ -90,7 +140,9 @@ Evaluation of_job(const FoundFlags& found) {
   const std::string model = find_model(job, file);
   words.push_back("model.pretrained=" + json_quoted(model));
   words.emplace_back("model.new_head=error");
-  return {.job = std::move(words), .model = model, .folder = find_folder(found, model)};
+  Evaluation evaluation = prepare_folder(found, model);
+  evaluation.job = std::move(words);
+  return evaluation;
 }
 
 // The change with a relative path made absolute from the current folder, because the user has not seen the folder of the job that is made
@@ -114,16 +166,6 @@ Words changes_of(const Words& words) {
   return changes;
 }
 
-// In the folder of the report, because other nodes read it, too.
-std::string make_job_file(const std::string& folder, const JsonValue& job) {
-  constexpr std::string_view kEnding = ".json";
-  std::string path = fmt::format("{}/{}XXXXXX{}", folder, kEvalJobPrefix, kEnding);
-  const UniqueFd file(::mkostemps(path.data(), kEnding.size(), O_CLOEXEC));
-  if (!file) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)));
-  write_all(file.get(), to_json_lines(job), path);
-  return path;
-}
-
 Evaluation of_model(const FoundFlags& found) {
   const Words& words = found.rest;
   if (words.size() < 2 || words[1].find('=') != std::string::npos)
@@ -133,8 +175,10 @@ Evaluation of_model(const FoundFlags& found) {
   const Words changes = changes_of({words.begin() + 2, words.end()});
   const std::string model = job::model_path(words[0]);
   const JsonValue job = job_of_model(model, words[1]);
-  Evaluation evaluation = {.model = model, .folder = find_folder(found, model), .is_made = true};
-  evaluation.job = {make_job_file(evaluation.folder, job)};
+  Evaluation evaluation = prepare_folder(found, model);
+  remove_old_job_files(evaluation.folder);
+  evaluation.job_file = std::make_unique<JobFile>(evaluation.folder, job);
+  evaluation.job = {evaluation.job_file->path()};
   evaluation.job.insert(evaluation.job.end(), changes.begin(), changes.end());
   return evaluation;
 }
@@ -146,35 +190,35 @@ Evaluation find_evaluation(const FoundFlags& found) {
   return found.rest.front().ends_with(".json") ? of_job(found) : of_model(found);
 }
 
-int evaluate(const Evaluation& evaluation, const FoundFlags& found, const Environment& environment) {
+int evaluate(Evaluation& evaluation, const FoundFlags& found, const Environment& environment) {
   FoundFlags of_run = found;
   of_run.rest = evaluation.job;
   const bool json = found.has("--json");
   AnsweringRun run(of_run, "--eval=" + evaluation.folder, "eval", {kEvalAnswer, kEvalTables}, environment);
-  if (const int code = run.run(json); code != 0) return code;
+  const int code = run.run(json);
+  evaluation.job_file.reset();  // before the answer, because without a reader it ends this process
+  if (code != 0) return code;
   const std::optional<std::string> answer = run.answer(json ? kEvalAnswer : kEvalTables);
   run.clean_up();
   if (answer) print_answer(json ? *answer : answer->substr(kEvalTables.mark.size()));
   return 0;
 }
 
-// What only this evaluation needed.
-void clean_up(const Evaluation& evaluation) {
-  std::error_code problem;
-  if (evaluation.is_made) fs::remove(evaluation.job.front(), problem);
-  fs::remove(evaluation.folder, problem);  // if it is empty
+void leave_folder(Evaluation& evaluation) {
+  evaluation.job_file.reset();
+  if (evaluation.is_new_folder) ::rmdir(evaluation.folder.c_str());  // if it is empty
 }
 
 }  // namespace
 
 int run_eval_command(const FoundFlags& found, const Environment& environment) {
-  const Evaluation evaluation = find_evaluation(found);
+  Evaluation evaluation = find_evaluation(found);
   try {
     const int code = evaluate(evaluation, found, environment);
-    clean_up(evaluation);
+    if (code != 0) leave_folder(evaluation);
     return code;
   } catch (const Error&) {
-    clean_up(evaluation);
+    leave_folder(evaluation);
     throw;
   }
 }

@@ -180,6 +180,31 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "an evaluation keeps a link to the folder of its report, and leaves no file of its own without a reader") {
+  const TrainedModel model;
+  std::filesystem::create_directory(model.folder / "real");
+  std::filesystem::create_symlink("real", model.folder / "link");
+  const ChildResult linked =
+      model.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "--output_dir=link", "job.json"});
+  REQUIRE_MESSAGE(linked.code == 0, linked.err);
+  CHECK(std::filesystem::is_symlink(model.folder / "link"));
+  CHECK(model.folder.has("real/report.txt"));
+
+  const Launch launch;
+  launch.folder.write("test.bin", noise_batch(10));
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [4]},
+    "data": {"train": {"format": "cifar_bin", "path": "test.bin"}}, "train": {"max_steps": 1}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
+  ChildOptions options = launch.options();
+  options.close_stdout = true;
+  CHECK(run_child({FLEETRUN_BINARY, "eval", "--nproc_per_node=1", "--device=cpu", "output", "test.bin"},
+                  options)
+            .code == 128 + SIGPIPE);
+  for (const auto& entry : std::filesystem::directory_iterator(launch.folder / "output/eval"))
+    CHECK_FALSE(contains(entry.path().filename().string(), "job-"));
+}
+
+TEST_CASE(
     "hunt 2: evaluations at the same time each evaluate their own data, and leave one of the two reports") {
   const Launch launch;
   launch.folder.write("100.bin", noise_batch(100));

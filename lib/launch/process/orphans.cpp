@@ -43,9 +43,11 @@ bool is_child(pid_t pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-bool runs(pid_t pid) {
-  const auto stat = read_process_stat(pid);
-  return stat && stat->state != 'Z' && stat->state != 'X';
+void add_running(pid_t root, std::vector<LeftProcess>& processes) {
+  for (const pid_t pid : list_process_tree(root)) {
+    const auto stat = read_process_stat(pid);
+    if (stat && stat->state != 'Z' && stat->state != 'X') processes.push_back({pid, stat->parent});
+  }
 }
 
 // Seconds for all numbers: for those who hide /proc from us.
@@ -103,22 +105,27 @@ void reap_orphans(const std::vector<pid_t>& known) {
     if (std::find(known.begin(), known.end(), pid) == known.end()) ::waitpid(pid, nullptr, WNOHANG);
 }
 
-std::vector<pid_t> list_left(const std::vector<pid_t>& known) {
-  std::vector<pid_t> left;
+// A process may end between two looks, and leave its children to us: so an empty result counts only when we look again.
+std::vector<LeftProcess> list_left(const std::vector<pid_t>& known) {
   const std::unordered_set<pid_t> ours(known.begin(), known.end());
-  for (const pid_t child : list_children()) {
-    if (ours.contains(child)) continue;
-    for (const pid_t pid : list_process_tree(child))
-      if (runs(pid)) left.push_back(pid);
+  std::vector<LeftProcess> left;
+  bool any = true;
+  for (int look = 0; look < 2 && any && left.empty(); ++look) {
+    any = false;
+    for (const pid_t child : list_children()) {
+      if (ours.contains(child)) continue;
+      any = true;
+      add_running(child, left);
+    }
   }
   return left;
 }
 
 void ask_left_to_end(Clock::duration patience, const std::vector<pid_t>& known) {
   const TimePoint deadline = Clock::now() + patience;
-  std::vector<pid_t> left = list_left(known);
-  for (const pid_t pid : left) {
-    const UniqueFd pidfd = open_pidfd(pid);
+  std::vector<LeftProcess> left = list_left(known);
+  for (const LeftProcess& process : left) {
+    const UniqueFd pidfd = open_pidfd(process.pid);
     if (!pidfd) continue;
     send_signal(pidfd, SIGTERM);
     send_signal(pidfd, SIGCONT);

@@ -18,9 +18,13 @@ std::vector<pid_t> find_children();
 // Reaps ended children that are not in `known`, as far as /proc shows them.
 void reap_orphans(const std::vector<pid_t>& known);
 
+struct LeftProcess {
+  pid_t pid = 0, parent = 0;
+};
+
 // The running processes that were left to this process, as far as /proc shows them: its children that are not in `known`, and their
-// descendants.
-std::vector<pid_t> list_left(const std::vector<pid_t>& known);
+// descendants, parents first.
+std::vector<LeftProcess> list_left(const std::vector<pid_t>& known);
 
 // Sends them SIGTERM, and waits until there are none, at most for `patience`. Python's trackers of shared memory need a moment after the
 // end of their program to remove it.

@@ -55,7 +55,8 @@ void WaitNotice::look() {
 }
 
 void WaitNotice::say_end(unsigned attempt) {
-  const std::vector<int> ranks = ranks_still_there(verdict_);
+  const std::vector<int> ranks =
+      verdict_.killed ? ranks_that(verdict_, Role::running) : ranks_still_there(verdict_);
   if (attempt != attempt_ || ranks.empty()) return;
   const TimePoint now = Clock::now();
   say_(verdict_.killed ? describe_survivors(ranks, now - *verdict_.killed)

@@ -2,67 +2,92 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
+#include <unordered_set>
 #include <utility>
 
 #include "base/system/unique_fd.h"
-#include "launch/process/orphans.h"
 #include "launch/process/pidfd.h"
 #include "launch/process/signals.h"
 
 namespace fleetrun::launch {
 namespace {
 
-std::vector<pid_t> members_of(pid_t leader, const std::vector<pid_t>& left) {
-  std::vector<pid_t> members;
-  std::copy_if(left.begin(), left.end(), std::back_inserter(members),
-               [leader](pid_t pid) { return ::getpgid(pid) == leader; });
-  return members;
+std::vector<LeftProcess> members_of(pid_t leader, const LeftByGroup& left) {
+  const auto found = left.find(leader);
+  return found == left.end() ? std::vector<LeftProcess>() : found->second;
 }
 
-// The signal to which the process has an answer of its own; 0: none has more effect on it than SIGKILL.
+// The signal for which the process has a handler; 0: none.
 int handled_by(pid_t pid, int signal) {
   if (handles(pid, signal)) return signal;
   return handles(pid, SIGTERM) ? SIGTERM : 0;
 }
 
+void send_to_member(pid_t pid, pid_t leader, int signal) {
+  const UniqueFd pidfd = open_pidfd(pid);
+  if (pidfd && ::getpgid(pid) == leader) send_signal(pidfd, signal);
+}
+
 }  // namespace
 
-bool LeftGroups::add(int rank, pid_t leader, int signal, bool group_has_it, const std::vector<pid_t>& known) {
-  const std::vector<pid_t> members = members_of(leader, list_left(known));
+LeftByGroup by_group(const std::vector<LeftProcess>& left) {
+  LeftByGroup groups;
+  for (const LeftProcess& process : left) groups[::getpgid(process.pid)].push_back(process);
+  return groups;
+}
+
+bool LeftGroups::add(int rank, pid_t leader, int signal, bool group_has_it, const LeftByGroup& left) {
+  const std::vector<LeftProcess> members = members_of(leader, left);
   if (members.empty()) return false;
-  groups_.push_back({rank, leader, signal, group_has_it, {}});
-  ask(groups_.back(), members);
+  groups_.push_back({.rank = rank,
+                     .leader = leader,
+                     .signal = signal,
+                     .has_it = group_has_it,
+                     .asked = {},
+                     .told = {},
+                     .told_at = {}});
+  ask(groups_.back(), members, Clock::now());
   return true;
 }
 
-std::vector<int> LeftGroups::take_ended(const std::vector<pid_t>& known) {
-  const std::vector<pid_t> left = list_left(known);
+std::vector<int> LeftGroups::take_ended(const LeftByGroup& left, TimePoint now) {
   std::vector<int> ended;
   for (Group& group : std::exchange(groups_, {})) {
-    const std::vector<pid_t> members = members_of(group.leader, left);
-    if (members.empty()) {
+    const std::vector<LeftProcess> members = members_of(group.leader, left);
+    if (!members.empty()) ask(group, members, now);
+    if (members.empty() || (group.told_at && now - *group.told_at >= kTimeToEnd))
       ended.push_back(group.rank);
-      continue;
-    }
-    ask(group, members);
-    groups_.push_back(std::move(group));
+    else
+      groups_.push_back(std::move(group));
   }
   return ended;
 }
 
 // First those that handle the signal. They may still need the others: who saves a checkpoint prints into a pipe to `tee`.
-void LeftGroups::ask(Group& group, const std::vector<pid_t>& members) {
-  bool any_handles = false;
-  for (const pid_t pid : members) {
-    const int signal = handled_by(pid, group.signal);
-    if (signal == 0) continue;
-    any_handles = true;
-    if (!group.asked.insert(pid).second || (group.has_it && signal == group.signal)) continue;
-    if (const UniqueFd pidfd = open_pidfd(pid)) send_signal(pidfd, signal);
+void LeftGroups::ask(Group& group, const std::vector<LeftProcess>& members, TimePoint now) {
+  if (ask_handlers(group, members)) return group.told_at.reset();
+  bool any_new = false;
+  for (const LeftProcess& member : members)
+    if (group.told.insert(member.pid).second) any_new = true;
+  if (any_new) ::killpg(group.leader, SIGTERM);
+  if (!group.told_at) group.told_at = now;
+}
+
+// Whether one is left. Who was asked may save something until it is gone, whatever it makes of another signal meanwhile. Its children are
+// its own affair: forked ones have its handler, and would save the same.
+bool LeftGroups::ask_handlers(Group& group, const std::vector<LeftProcess>& members) {
+  std::unordered_set<pid_t> covered;
+  for (const LeftProcess& member : members) {
+    if (!covered.contains(member.parent) && group.asked.count(member.pid) == 0) {
+      const int signal = handled_by(member.pid, group.signal);
+      if (signal == 0) continue;
+      group.asked.insert(member.pid);
+      if (!group.has_it || signal != group.signal) send_to_member(member.pid, group.leader, signal);
+    }
+    covered.insert(member.pid);
   }
-  if (!any_handles) ::killpg(group.leader, SIGTERM);
+  return !covered.empty();
 }
 
 }  // namespace fleetrun::launch

@@ -3,18 +3,29 @@
 #pragma once
 #include <sys/types.h>
 
+#include <optional>
 #include <set>
+#include <unordered_map>
 #include <vector>
+
+#include "launch/loop/clock.h"
+#include "launch/process/orphans.h"
 
 namespace fleetrun::launch {
 
+using LeftByGroup = std::unordered_map<pid_t, std::vector<LeftProcess>>;  // parents before their children
+LeftByGroup by_group(const std::vector<LeftProcess>& left);
+
 class LeftGroups {
  public:
+  // For processes without a handler of their own, which SIGTERM ends, unless they ignore it.
+  static constexpr auto kTimeToEnd = std::chrono::seconds(1);
+
   // The leader of the rank has ended, but is not reaped. `signal` asked it to end; the whole group has got that signal, too, if
-  // `group_has_it`. `known`: children of this process that nobody has left behind. Asks the group; false: it is empty.
-  bool add(int rank, pid_t leader, int signal, bool group_has_it, const std::vector<pid_t>& known);
-  // Asks processes that are new. Forgets the ranks whose groups are empty, and returns them.
-  std::vector<int> take_ended(const std::vector<pid_t>& known);
+  // `group_has_it`. Asks the group; false: it is empty.
+  bool add(int rank, pid_t leader, int signal, bool group_has_it, const LeftByGroup& left);
+  // Asks processes that are new. Forgets the ranks in whose groups there is nobody to wait for, and returns them.
+  std::vector<int> take_ended(const LeftByGroup& left, TimePoint now);
   bool empty() const { return groups_.empty(); }
   void forget() { groups_.clear(); }
 
@@ -24,10 +35,12 @@ class LeftGroups {
     pid_t leader = 0;
     int signal = 0;
     bool has_it = false;
-    std::set<pid_t> asked;  // those that handle the signal
+    std::set<pid_t> asked, told;       // those with a handler, and the others
+    std::optional<TimePoint> told_at;  // since when nobody with a handler is left
   };
 
-  static void ask(Group& group, const std::vector<pid_t>& members);
+  static void ask(Group& group, const std::vector<LeftProcess>& members, TimePoint now);
+  static bool ask_handlers(Group& group, const std::vector<LeftProcess>& members);
 
   std::vector<Group> groups_;
 };

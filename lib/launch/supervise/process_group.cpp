@@ -85,7 +85,8 @@ ProcessGroup::ProcessGroup(EventLoop& loop, EventQueue& events, ProcessGroupOpti
       events_(events),
       options_(options),
       records_(static_cast<std::size_t>(options.ranks)),
-      leaders_(static_cast<std::size_t>(options.ranks)) {
+      leaders_(static_cast<std::size_t>(options.ranks)),
+      look_at_left_(loop) {
   loop_.watch_readable(deaths_.fd(), [this] { look_for_deaths(); });
 }
 
@@ -144,7 +145,10 @@ void ProcessGroup::note_end_by_key(std::size_t rank, const ExitStatus& status) {
 
 bool ProcessGroup::look_for_deaths() {
   const auto ranks = deaths_.take();
-  for (const std::size_t rank : ranks) on_exit(rank);
+  const bool any_asked =
+      std::ranges::any_of(ranks, [&](std::size_t rank) { return leaders_[rank].asked != 0; });
+  const LeftByGroup left = any_asked ? by_group(list_left(own_children())) : LeftByGroup();
+  for (const std::size_t rank : ranks) on_exit(rank, left);
   return !ranks.empty();
 }
 
@@ -157,6 +161,7 @@ void ProcessGroup::end(Clock::duration patience) {
   }
   held_.clear();
   left_.forget();
+  look_at_left_.cancel();
   if (patience > Clock::duration()) ask_left_to_end(patience, own_children());
   if (cgroup_) cgroup_->kill_all();
   for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);
@@ -166,7 +171,7 @@ void ProcessGroup::end(Clock::duration patience) {
 }
 
 // The leader stays a zombie until end(), so that its number still means its process group.
-void ProcessGroup::on_exit(std::size_t rank) {
+void ProcessGroup::on_exit(std::size_t rank, const LeftByGroup& left) {
   Leader& leader = leaders_[rank];
   if (!leader.pidfd) return;
   siginfo_t info{};
@@ -184,24 +189,29 @@ void ProcessGroup::on_exit(std::size_t rank) {
   const bool asked = status.how == ExitStatus::How::signaled && status.value == leader.sent &&
                      !has_handled(leader.sent, records_[rank].ended.steady - leader.sent_at);
   if (!asked) note_end_by_key(rank, status);
-  events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : "", leaves_group(rank)});
+  events_.push(
+      WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : "", leaves_group(rank, left)});
 }
 
-bool ProcessGroup::leaves_group(std::size_t rank) {
+bool ProcessGroup::leaves_group(std::size_t rank, const LeftByGroup& left) {
   const Leader& leader = leaders_[rank];
   if (leader.asked == 0) return false;
   const bool first = left_.empty();
-  if (!left_.add(static_cast<int>(rank), records_[rank].pid, leader.asked, leader.group_asked,
-                 own_children()))
+  if (!left_.add(static_cast<int>(rank), records_[rank].pid, leader.asked, leader.group_asked, left))
     return false;
-  if (first) loop_.call_at(Clock::now() + kLookAtLeft, [this] { watch_left_groups(); });
+  if (first) look_at_left_.call_at(Clock::now() + kLookAtLeft, [this] { watch_left_groups(); });
   return true;
 }
 
+// A look at many processes takes a while; most of the time is for other things.
 void ProcessGroup::watch_left_groups() {
+  const TimePoint start = Clock::now();
+  for (const int rank : left_.take_ended(by_group(list_left(own_children())), start))
+    events_.push(GroupEnded{rank});
+  const TimePoint end = Clock::now();
   if (left_.empty()) return;
-  for (const int rank : left_.take_ended(own_children())) events_.push(GroupEnded{rank});
-  if (!left_.empty()) loop_.call_at(Clock::now() + kLookAtLeft, [this] { watch_left_groups(); });
+  const Clock::duration pause = std::max<Clock::duration>(kLookAtLeft, 10 * (end - start));
+  look_at_left_.call_at(end + pause, [this] { watch_left_groups(); });
 }
 
 // The leaders, and the guard of the cgroup.

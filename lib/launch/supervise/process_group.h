@@ -9,6 +9,7 @@
 
 #include "base/system/unique_fd.h"
 #include "launch/loop/event_loop.h"
+#include "launch/loop/timer.h"
 #include "launch/plan/port_guard.h"
 #include "launch/plan/worker_plan.h"
 #include "launch/process/death_watch.h"
@@ -36,7 +37,7 @@ struct ProcessGroupOptions {
   std::optional<int> interactive;  // the number in the run of the rank that has the terminal
 };
 
-// Thirteen members, because all that has to end with the ranks is here: their processes, the cgroup and the loan of the terminal.
+// Fourteen members, because all that has to end with the ranks is here: their processes, the cgroup and the loan of the terminal.
 class ProcessGroup {
  public:
   ProcessGroup(EventLoop& loop, EventQueue& events, ProcessGroupOptions options);  // both outlive it
@@ -82,8 +83,8 @@ class ProcessGroup {
     bool group_asked = false;  // its whole group got that signal
   };
 
-  void on_exit(std::size_t rank);
-  bool leaves_group(std::size_t rank);
+  void on_exit(std::size_t rank, const LeftByGroup& left);
+  bool leaves_group(std::size_t rank, const LeftByGroup& left);
   void watch_left_groups();
   std::vector<pid_t> own_children() const;
   void note_end_by_key(std::size_t rank, const ExitStatus& status);
@@ -98,6 +99,7 @@ class ProcessGroup {
   std::vector<Leader> leaders_;
   DeathWatch deaths_;
   LeftGroups left_;
+  Timer look_at_left_;
   std::map<pid_t, UniqueFd> held_;     // processes below the ranks that Hold stopped
   std::unique_ptr<RunCgroup> cgroup_;  // of the present attempt
   std::vector<pid_t> survivors_;

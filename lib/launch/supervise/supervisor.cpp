@@ -177,7 +177,7 @@ Actions Supervisor::suspend(TimePoint now) {
   suspended_ = true;
   if (clocks_.stand_still()) return {};
   clocks_.standing_since = now;
-  Actions actions = for_each_running<Pause>();
+  Actions actions = for_each_there<Pause>();
   if (actions.empty()) return actions;
   hold_at_ = now + options_.hold_wait;
   actions.push_back(WakeAt{*hold_at_});
@@ -186,7 +186,7 @@ Actions Supervisor::suspend(TimePoint now) {
 
 Actions Supervisor::go_on(TimePoint now) {
   suspended_ = false;
-  Actions actions = for_each_running<Resume>();
+  Actions actions = for_each_there<Resume>();
   if (!clocks_.stand_still()) return actions;
   start_clocks(now);
   for (const Action& action : wake_ups()) actions.push_back(action);
@@ -332,9 +332,7 @@ void Supervisor::decide_restart(TimePoint now) {
 Actions Supervisor::stop_groups(TimePoint now) {
   phase_ = Phase::stopping_groups;
   clocks_.deadline = now + options_.group_grace;
-  Actions actions = for_each_running<TerminateGroup>();
-  for (std::size_t i = 0; i < verdict_.ranks.size(); ++i)
-    if (verdict_.ranks[i].leaves_group) actions.push_back(TerminateGroup{static_cast<int>(i)});
+  Actions actions = for_each_there<TerminateGroup>();
   actions.push_back(WakeAt{clocks_.deadline});
   return actions;
 }
@@ -344,9 +342,12 @@ Actions Supervisor::kill(TimePoint now) {
   verdict_.killed = now;
   phase_ = Phase::killing;
   clocks_.deadline = now + options_.kill_wait;
-  Actions actions = for_each_running<Kill>();
-  if (actions.empty()) return end_of_ranks(now);
-  actions.push_back(WakeAt{clocks_.deadline});
+  Actions actions = for_each_there<Kill>();
+  if (any_running()) {
+    actions.push_back(WakeAt{clocks_.deadline});
+  } else {
+    for (const Action& action : end_of_ranks(now)) actions.push_back(action);
+  }
   return actions;
 }
 
@@ -373,6 +374,15 @@ bool Supervisor::any_running() const {
 bool Supervisor::any_leaves_group() const {
   return std::any_of(verdict_.ranks.begin(), verdict_.ranks.end(),
                      [](const RankVerdict& rank) { return rank.leaves_group; });
+}
+
+// Also for ranks whose leaders have ended, but not their groups.
+template <typename Act>
+Actions Supervisor::for_each_there() const {
+  Actions actions;
+  for (std::size_t i = 0; i < verdict_.ranks.size(); ++i)
+    if (is_still_there(verdict_.ranks[i])) actions.push_back(Act{static_cast<int>(i)});
+  return actions;
 }
 
 template <typename Act, typename... More>

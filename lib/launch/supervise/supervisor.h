@@ -124,6 +124,8 @@ class Supervisor {
   Actions end_of_ranks(TimePoint now);
   bool any_running() const;
   bool any_leaves_group() const;
+  template <typename Act>
+  Actions for_each_there() const;
   template <typename Act, typename... More>
   Actions for_each_running(More... more) const;
 

@@ -17,11 +17,12 @@ std::vector<int> ranks_that(const Verdict& verdict, Role role) {
   return ranks;
 }
 
+bool is_still_there(const RankVerdict& rank) { return rank.role == Role::running || rank.leaves_group; }
+
 std::vector<int> ranks_still_there(const Verdict& verdict) {
   std::vector<int> ranks;
   for (std::size_t i = 0; i < verdict.ranks.size(); ++i)
-    if (verdict.ranks[i].role == Role::running || verdict.ranks[i].leaves_group)
-      ranks.push_back(verdict.number_of(static_cast<int>(i)));
+    if (is_still_there(verdict.ranks[i])) ranks.push_back(verdict.number_of(static_cast<int>(i)));
   return ranks;
 }
 

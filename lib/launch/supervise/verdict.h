@@ -53,6 +53,7 @@ struct Verdict {
   int number_of(int local_rank) const { return span.first + local_rank; }  // in the whole run
 };
 std::vector<int> ranks_that(const Verdict& verdict, Role role);  // the numbers of the ranks with this role
+bool is_still_there(const RankVerdict& rank);
 std::vector<int> ranks_still_there(
     const Verdict& verdict);  // of those that run, or left processes in their groups
 

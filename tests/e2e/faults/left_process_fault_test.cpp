@@ -53,10 +53,39 @@ TEST_CASE("hunt 1: the program of a shell script has the grace, also with a pipe
   }
 }
 
+TEST_CASE("hunt 1: a program that takes back its handler while it saves is left alone") {
+  for (const char* second : {"trap - TERM", "trap \\\"\\\" TERM"}) {
+    const ScriptLaunch launch;
+    const std::string program = std::string("sh -c 'trap \"") + second +
+                                "; sleep 0.4; echo saved; exit 0\" TERM; echo $$ > up.new && mv up.new up; "
+                                "while :; do sleep 0.02; done' | cat\necho end\n";
+    ChildProcess process(launch.script_command({}, program), launch.options());
+    launch.pid_in("up");
+    process.send(SIGTERM);
+    CHECK(process.wait().code == 143);
+    CHECK_MESSAGE(contains(launch.folder.read("log/workerlog.0"), "saved\n"),
+                  launch.folder.read("log/workerlog.0"));
+  }
+}
+
+TEST_CASE("hunt 1: what ignores SIGTERM below a rank that has ended does not use up the grace") {
+  const ScriptLaunch launch;
+  ChildProcess process(
+      launch.script_command(
+          {"--grace=60"}, "sh -c 'trap \"\" TERM; echo $$ > up.new && mv up.new up; sleep 100'\necho end\n"),
+      launch.options());
+  const pid_t helper = launch.pid_in("up");
+  process.send(SIGTERM);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 143);
+  CHECK(result.seconds < seconds_within(5s));
+  CHECK_FALSE(is_alive(helper));
+}
+
 TEST_CASE("hunt 1: Ctrl-C during a stop does not wait for the program of a shell script") {
   const ScriptLaunch launch;
   const std::string script =
-      "sh -c 'trap \"\" INT TERM; echo $$ > up.new && mv up.new up; while :; do sleep 1; done'\necho end\n";
+      "sh -c 'trap : TERM; echo $$ > up.new && mv up.new up; while :; do sleep 1; done'\necho end\n";
   ChildProcess process(launch.script_command({"--grace=60"}, script), launch.options());
   const pid_t program = launch.pid_in("up"), shell = parent_of(program);
   process.send(SIGTERM);

@@ -50,6 +50,14 @@ TEST_CASE("a rank that was asked to end counts until its process group is empty,
   hangs.on(Woke{}, at(11s));
   CHECK(hangs.done());
 
+  Supervisor both(2, {.grace = 10s, .group_grace = 1s, .kill_wait = 30s});
+  both.on(SignalReceived{SIGTERM}, at(0s));
+  both.on(wrapper, at(1s));
+  CHECK(both.on(SignalReceived{SIGTSTP}, at(2s)) == Actions{Pause{0}, Pause{1}, WakeAt{at(3s)}});
+  both.on(SignalReceived{SIGCONT}, at(2s));
+  CHECK(both.on(Woke{}, at(10s)) == Actions{TerminateGroup{0}, TerminateGroup{1}, WakeAt{at(11s)}});
+  CHECK(both.on(Woke{}, at(11s)) == Actions{Kill{0}, Kill{1}, WakeAt{at(41s)}});
+
   Supervisor hurried(1, {.grace = 10s});
   hurried.on(SignalReceived{SIGINT}, at(0s));
   hurried.on({WorkerExited{.rank = 0, .status = killed_by(SIGTERM), .leaves_group = true}}, at(1s));
