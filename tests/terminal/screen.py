@@ -97,4 +97,4 @@ class Screen:
         self.wait(lambda: re.search(pattern, self.raw[since:]), pattern)
 
     def wait_for_prompt(self, since=0):
-        self.wait(lambda: self.raw[since:].endswith(PROMPT), "the prompt")
+        self.wait(lambda: PROMPT in self.raw[since:], "the prompt")  # a run in the background may have written after it

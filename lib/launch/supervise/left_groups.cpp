@@ -46,6 +46,7 @@ bool LeftGroups::add(int rank, pid_t leader, int signal, bool group_has_it, cons
                      .has_it = group_has_it,
                      .asked = {},
                      .told = {},
+                     .alone_since = {},
                      .told_at = {}});
   ask(groups_.back(), members, Clock::now());
   return true;
@@ -66,7 +67,13 @@ std::vector<int> LeftGroups::take_ended(const LeftByGroup& left, TimePoint now) 
 
 // First those that handle the signal. They may still need the others: who saves a checkpoint prints into a pipe to `tee`.
 void LeftGroups::ask(Group& group, const std::vector<LeftProcess>& members, TimePoint now) {
-  if (ask_handlers(group, members)) return group.told_at.reset();
+  if (ask_handlers(group, members)) {
+    group.alone_since.reset();
+    group.told_at.reset();
+    return;
+  }
+  if (!group.alone_since) group.alone_since = now;
+  if (!group.asked.empty() && now - *group.alone_since < kTimeToFollow) return;
   bool any_new = false;
   for (const LeftProcess& member : members)
     if (group.told.insert(member.pid).second) any_new = true;

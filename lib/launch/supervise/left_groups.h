@@ -18,8 +18,10 @@ LeftByGroup by_group(const std::vector<LeftProcess>& left);
 
 class LeftGroups {
  public:
-  // For processes without a handler of their own, which SIGTERM ends, unless they ignore it.
-  static constexpr auto kTimeToEnd = std::chrono::seconds(1);
+  // For processes without a handler of their own: to end with those that have one, as `tee` does after it has read the rest, and then to
+  // end after SIGTERM, which they may ignore.
+  static constexpr auto kTimeToFollow = std::chrono::milliseconds(300),
+                        kTimeToEnd = std::chrono::milliseconds(1000);
 
   // The leader of the rank has ended, but is not reaped. `signal` asked it to end; the whole group has got that signal, too, if
   // `group_has_it`. Asks the group; false: it is empty.
@@ -35,8 +37,8 @@ class LeftGroups {
     pid_t leader = 0;
     int signal = 0;
     bool has_it = false;
-    std::set<pid_t> asked, told;       // those with a handler, and the others
-    std::optional<TimePoint> told_at;  // since when nobody with a handler is left
+    std::set<pid_t> asked, told;                    // those with a handler, and the others
+    std::optional<TimePoint> alone_since, told_at;  // nobody with a handler is left
   };
 
   static void ask(Group& group, const std::vector<LeftProcess>& members, TimePoint now);
