@@ -210,7 +210,8 @@ const std::vector<Subcommand>& subcommands() {
            [] {
              return Flags{
                  {.names = {"--follow", "-f"}, .help = "Keep showing new lines until the run is over"},
-                 ranks_flag("Show only the logs of these ranks: 0,3 or 4-7 (default: all)"),
+                 ranks_flag(
+                     "Show only the logs of these ranks: 0,3 or 4-7; all: of every node, on the first one (default: those of this node)"),
                  {.names = {"--since"},
                   .argument = "TIME",
                   .help =
