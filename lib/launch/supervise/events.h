@@ -15,7 +15,8 @@ struct WorkerExited {
   int rank = 0;
   ExitStatus status;
   std::string origin;  // who sent the signal that killed it, if fleetrun forwarded that: "fleetrun passed on"
-  bool leaves_group = false;  // it was asked to end, and processes of its group still run; GroupEnded follows
+  bool leaves_group =
+      false;  // a signal asked it to end, and processes of its group still run; GroupEnded follows
 };
 struct GroupEnded {  // the process group that the leader of this rank left is empty
   int rank = 0;

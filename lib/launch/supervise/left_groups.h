@@ -1,4 +1,4 @@
-// What leaders leave in their process groups when fleetrun asks them to end: a wrapper, such as a shell script, ends at once, and its
+// What leaders leave in their process groups when a signal asks them to end: a wrapper, such as a shell script, ends at once, and its
 // program knows nothing of it yet. Asks the program to end, too, and tells when the group is empty.
 #pragma once
 #include <sys/types.h>

@@ -145,11 +145,21 @@ void ProcessGroup::note_end_by_key(std::size_t rank, const ExitStatus& status) {
 
 bool ProcessGroup::look_for_deaths() {
   const auto ranks = deaths_.take();
+  std::vector<std::pair<std::size_t, ExitStatus>> ends;
+  for (const std::size_t rank : ranks)
+    if (const auto status = status_of_ended(rank)) ends.emplace_back(rank, *status);
   const bool any_asked =
-      std::ranges::any_of(ranks, [&](std::size_t rank) { return leaders_[rank].asked != 0; });
+      std::ranges::any_of(ends, [&](const auto& end) { return request_of(end.first, end.second) != 0; });
   const LeftByGroup left = any_asked ? by_group(list_left(own_children())) : LeftByGroup();
-  for (const std::size_t rank : ranks) on_exit(rank, left);
+  for (const auto& [rank, status] : ends) on_exit(rank, status, left);
   return !ranks.empty();
+}
+
+// The signal that asked the leader to end: ours, or somebody else's that it died of. 0: none.
+int ProcessGroup::request_of(std::size_t rank, const ExitStatus& status) const {
+  if (leaders_[rank].asked != 0) return leaders_[rank].asked;
+  const int signal = status.exit_code() - kSignalExitCode;
+  return ends_a_run(signal) ? signal : 0;
 }
 
 void ProcessGroup::end(Clock::duration patience) {
@@ -171,17 +181,20 @@ void ProcessGroup::end(Clock::duration patience) {
 }
 
 // The leader stays a zombie until end(), so that its number still means its process group.
-void ProcessGroup::on_exit(std::size_t rank, const LeftByGroup& left) {
-  Leader& leader = leaders_[rank];
-  if (!leader.pidfd) return;
+std::optional<ExitStatus> ProcessGroup::status_of_ended(std::size_t rank) const {
+  const Leader& leader = leaders_[rank];
+  if (!leader.pidfd) return std::nullopt;
   siginfo_t info{};
   if (::waitid(P_PIDFD, static_cast<id_t>(leader.pidfd.get()), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
     throw Error(ErrorKind::internal,
                 fmt::format("looking how rank {} ended: {}", rank, describe_errno(errno)));
-  if (info.si_pid == 0) return;
+  return info.si_pid == 0 ? std::nullopt : std::optional(ExitStatus::from_siginfo(info));
+}
+
+void ProcessGroup::on_exit(std::size_t rank, const ExitStatus& status, const LeftByGroup& left) {
+  Leader& leader = leaders_[rank];
   records_[rank].ended = Moment::now();
   records_[rank].ended_earlier = events_.lateness();
-  const ExitStatus status = ExitStatus::from_siginfo(info);
   if (status.how == ExitStatus::How::signaled)
     records_[rank].cpu_seconds = read_own_cpu_seconds(records_[rank].pid);
   deaths_.forget(leader.pidfd);
@@ -189,15 +202,14 @@ void ProcessGroup::on_exit(std::size_t rank, const LeftByGroup& left) {
   const bool asked = status.how == ExitStatus::How::signaled && status.value == leader.sent &&
                      !has_handled(leader.sent, records_[rank].ended.steady - leader.sent_at);
   if (!asked) note_end_by_key(rank, status);
-  events_.push(
-      WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : "", leaves_group(rank, left)});
+  const bool leaves = leaves_group(rank, request_of(rank, status), left);
+  events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : "", leaves});
 }
 
-bool ProcessGroup::leaves_group(std::size_t rank, const LeftByGroup& left) {
-  const Leader& leader = leaders_[rank];
-  if (leader.asked == 0) return false;
+bool ProcessGroup::leaves_group(std::size_t rank, int request, const LeftByGroup& left) {
+  if (request == 0) return false;
   const bool first = left_.empty();
-  if (!left_.add(static_cast<int>(rank), records_[rank].pid, leader.asked, leader.group_asked, left))
+  if (!left_.add(static_cast<int>(rank), records_[rank].pid, request, leaders_[rank].group_asked, left))
     return false;
   if (first) look_at_left_.call_at(Clock::now() + kLookAtLeft, [this] { watch_left_groups(); });
   return true;

@@ -83,8 +83,10 @@ class ProcessGroup {
     bool group_asked = false;  // its whole group got that signal
   };
 
-  void on_exit(std::size_t rank, const LeftByGroup& left);
-  bool leaves_group(std::size_t rank, const LeftByGroup& left);
+  std::optional<ExitStatus> status_of_ended(std::size_t rank) const;
+  int request_of(std::size_t rank, const ExitStatus& status) const;
+  void on_exit(std::size_t rank, const ExitStatus& status, const LeftByGroup& left);
+  bool leaves_group(std::size_t rank, int request, const LeftByGroup& left);
   void watch_left_groups();
   std::vector<pid_t> own_children() const;
   void note_end_by_key(std::size_t rank, const ExitStatus& status);

@@ -16,6 +16,7 @@ void RunClocks::put_off(Clock::duration time) {
   deadline += time;
   if (timeout) *timeout += time;
   if (early_exit) *early_exit += time;
+  if (doubt) *doubt += time;
 }
 
 }  // namespace fleetrun::launch

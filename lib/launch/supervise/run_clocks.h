@@ -12,6 +12,7 @@ struct RunClocks {
   TimePoint deadline;                       // of every phase but running
   std::optional<TimePoint> timeout;         // of the run
   std::optional<TimePoint> early_exit;      // set once a rank has finished
+  std::optional<TimePoint> doubt;           // until then, a signal to us explains why the first rank died
   std::optional<TimePoint> standing_since;  // none: the clocks run
 
   bool stand_still() const { return standing_since.has_value(); }

@@ -64,6 +64,7 @@ Actions Supervisor::begin_attempt(TimePoint now) {
   phase_ = Phase::running;
   restart_in_.reset();
   clocks_.early_exit.reset();
+  clocks_.doubt.reset();
   finished_elsewhere_.reset();
   clocks_.started = now;
   if (!clocks_.timeout) return {StartAttempt{verdict_.attempt}};
@@ -84,10 +85,18 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
     return any_running() ? await_others(now) : end_of_ranks(now);
   }
   rank.role = Role::cause;
+  rank.leaves_group = event.leaves_group;
   set_cause(cause_of(event), event.status.exit_code());
   verdict_.rank = event.rank;
   verdict_.origin = event.origin;
+  if (may_be_one_of_many(event)) clocks_.doubt = now + kTimeForSignals;
   return stop(now);
+}
+
+// It ended by a signal, or as a shell does whose program ended by a signal, that would end the run, too.
+bool Supervisor::may_be_one_of_many(const WorkerExited& end) const {
+  const int signal = end.status.exit_code() - kSignalExitCode;
+  return end.origin.empty() && (ends_a_run(signal) || is_chosen(signal));
 }
 
 Actions Supervisor::handle(const GroupEnded& event, TimePoint now) {
@@ -164,6 +173,7 @@ Actions Supervisor::end_by_signal(int signal, TimePoint now) {
     verdict_.signal = signal;
     return stop(now);
   }
+  if (stopping() && clocks_.doubt) return take_for_stop(signal, now);
   if (phase_ == Phase::diagnosing) return stop(now);
   if (phase_ == Phase::pausing) {
     verdict_.signal = signal;
@@ -171,6 +181,18 @@ Actions Supervisor::end_by_signal(int signal, TimePoint now) {
   }
   if (stopping() && signal == SIGINT) return kill(now);
   return clocks_.stand_still() ? go_on(now) : Actions();  // what does not run will never end
+}
+
+// The rank that died first got the signal, too. All ranks have been asked to end.
+Actions Supervisor::take_for_stop(int signal, TimePoint now) {
+  clocks_.doubt.reset();
+  stop_signal_ = signal_for_ranks(signal);
+  verdict_.ranks.at(static_cast<std::size_t>(*verdict_.rank)).role = Role::stopped;
+  verdict_.rank.reset();
+  verdict_.crash_loop = false;
+  verdict_.signal = signal;
+  set_cause(Cause::stopped, kSignalExitCode + signal);
+  return end_of_ranks(now);
 }
 
 Actions Supervisor::suspend(TimePoint now) {
@@ -204,7 +226,7 @@ void Supervisor::start_clocks(TimePoint now) {
 
 Actions Supervisor::wake_ups() const {
   Actions actions;
-  for (const auto& time : {clocks_.timeout, clocks_.early_exit})
+  for (const auto& time : {clocks_.timeout, clocks_.early_exit, clocks_.doubt})
     if (time) actions.push_back(WakeAt{*time});
   if (phase_ != Phase::running) actions.push_back(WakeAt{clocks_.deadline});
   return actions;
@@ -261,14 +283,11 @@ Actions Supervisor::handle(const Woke&, TimePoint now) {
     verdict_.why = describe_timeout();
     return end_pause(Cause::timed_out);
   }
+  if (stopping()) return wake_while_stopping(now);
   if (now < clocks_.deadline) return {};
   switch (phase_) {
     case Phase::diagnosing:
       return stop(now);
-    case Phase::stopping:
-      return stop_groups(now);
-    case Phase::stopping_groups:
-      return kill(now);
     case Phase::pausing:
       return start_again(now);
     default:
@@ -284,6 +303,13 @@ Actions Supervisor::wake_while_running(TimePoint now) {
   }
   if (clocks_.early_exit && now >= *clocks_.early_exit) return fail_early_exit(now);
   return {};
+}
+
+Actions Supervisor::wake_while_stopping(TimePoint now) {
+  if (clocks_.doubt && now >= *clocks_.doubt) clocks_.doubt.reset();
+  if (!any_there()) return clocks_.doubt ? Actions() : end_of_ranks(now);
+  if (now < clocks_.deadline) return {};
+  return phase_ == Phase::stopping ? stop_groups(now) : kill(now);
 }
 
 Actions Supervisor::fail_early_exit(TimePoint now) {
@@ -315,9 +341,10 @@ Actions Supervisor::stop(TimePoint now) {
   verdict_.asked_to_end = now;
   phase_ = Phase::stopping;
   clocks_.deadline = now + options_.grace;
+  if (!any_there()) return end_of_ranks(now);
   Actions actions = for_each_running<Terminate>(stop_signal_);
-  if (actions.empty()) return end_of_ranks(now);
   actions.push_back(WakeAt{clocks_.deadline});
+  if (clocks_.doubt) actions.push_back(WakeAt{*clocks_.doubt});
   return actions;
 }
 
@@ -352,8 +379,9 @@ Actions Supervisor::kill(TimePoint now) {
 }
 
 Actions Supervisor::end_of_ranks(TimePoint now) {
-  if (any_running() || (stopping() && any_leaves_group())) return {};
+  if (any_running() || (stopping() && any_there())) return {};
   if (phase_ == Phase::diagnosing) return {};  // its end comes by RollCalled, and decides about a restart
+  if (stopping() && clocks_.doubt) return {WakeAt{*clocks_.doubt}};
   if (!restart_in_) {
     phase_ = Phase::ended;
     return {};
@@ -371,9 +399,8 @@ bool Supervisor::any_running() const {
                      [](const RankVerdict& rank) { return rank.role == Role::running; });
 }
 
-bool Supervisor::any_leaves_group() const {
-  return std::any_of(verdict_.ranks.begin(), verdict_.ranks.end(),
-                     [](const RankVerdict& rank) { return rank.leaves_group; });
+bool Supervisor::any_there() const {
+  return std::any_of(verdict_.ranks.begin(), verdict_.ranks.end(), is_still_there);
 }
 
 // Also for ranks whose leaders have ended, but not their groups.

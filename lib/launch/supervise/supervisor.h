@@ -16,7 +16,8 @@
 //   any but diagnosing --no rank runs-----------------------> ended
 //   ended      --all nodes begin another attempt------------> running (several nodes: the Coordinator decides)
 //
-// The failure that happened first is the cause. Failures after the stop began are consequences.
+// The failure that happened first is the cause. Failures after the stop began are consequences. But somebody who signals all processes
+// of a run may reach a rank before fleetrun: if fleetrun gets such a signal right after a rank died of one, the signal is the cause.
 //
 // While the run is suspended (Ctrl-Z), all its clocks stand still: every deadline moves by the length of the
 // suspension. The same holds while somebody stops the launcher itself, by SIGSTOP, by a freezer, or by suspending a
@@ -58,6 +59,9 @@ struct SupervisorOptions {
 // pause between two attempts is in supervisor_between_attempts.cpp.
 class Supervisor {
  public:
+  // For the signals that somebody sends to the processes of a run one after the other.
+  static constexpr auto kTimeForSignals = std::chrono::milliseconds(100);
+
   Supervisor(int ranks, SupervisorOptions options);
 
   Actions start(TimePoint now);
@@ -102,7 +106,9 @@ class Supervisor {
   void forget_attempt();
   bool is_chosen(int signal) const;     // by --signals_to_handle
   bool ends_the_run(int signal) const;  // when this node's fleetrun receives it
+  bool may_be_one_of_many(const WorkerExited& end) const;
   Actions end_by_signal(int signal, TimePoint now);
+  Actions take_for_stop(int signal, TimePoint now);
   int signal_for_ranks(int signal) const;
   Actions obey(int signal, TimePoint now);  // a signal that does not end the run: suspend, continue, pass on
   Actions await_others(TimePoint now);
@@ -114,6 +120,7 @@ class Supervisor {
   Actions diagnose(std::string why, TimePoint now);
   Actions fail_early_exit(TimePoint now);
   Actions wake_while_running(TimePoint now);
+  Actions wake_while_stopping(TimePoint now);
   Actions end_pause(Cause cause, int code_of_event = 0);
   bool has_timed_out(TimePoint now) const;
   std::string describe_timeout() const;
@@ -123,7 +130,7 @@ class Supervisor {
   Actions kill(TimePoint now);
   Actions end_of_ranks(TimePoint now);
   bool any_running() const;
-  bool any_leaves_group() const;
+  bool any_there() const;  // runs, or has left a process group that we wait for
   template <typename Act>
   Actions for_each_there() const;
   template <typename Act, typename... More>

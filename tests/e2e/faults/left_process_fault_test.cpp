@@ -53,6 +53,38 @@ TEST_CASE("hunt 1: the program of a shell script has the grace, also with a pipe
   }
 }
 
+TEST_CASE(
+    "hunt 6: whoever signals all processes, ranks first, stops the run, and the programs have the grace") {
+  const ScriptLaunch launch;
+  ChildProcess process(launch.script_command({"--nproc_per_node=2", "--max_restart=1"},
+                                             "sh -c 'trap \"sleep 1.5; echo saved; exit 0\" TERM; "
+                                             "echo $$ > up.new.$RANK && mv up.new.$RANK up.$RANK; "
+                                             "while :; do sleep 0.02; done'\necho end\n"),
+                       launch.options());
+  const std::vector<pid_t> programs = {launch.pid_in("up.0"), launch.pid_in("up.1")};
+  for (const pid_t program : programs) ::kill(parent_of(program), SIGTERM);
+  process.send(SIGTERM);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 143);
+  CHECK_MESSAGE(launch.report()["cause"] == "stopped", result.err);
+  for (const char* log : {"log/workerlog.0", "log/workerlog.1"})
+    CHECK(contains(launch.folder.read(log), "saved\n"));
+}
+
+TEST_CASE("hunt 6: the program of a rank whose shell somebody else ends with SIGTERM has the grace") {
+  const ScriptLaunch launch;
+  ChildProcess process(launch.script_command({},
+                                             "sh -c 'trap \"sleep 1.5; echo saved; exit 0\" TERM; "
+                                             "echo $$ > up.new && mv up.new up; "
+                                             "while :; do sleep 0.02; done'\necho end\n"),
+                       launch.options());
+  ::kill(parent_of(launch.pid_in("up")), SIGTERM);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 143);
+  CHECK(launch.report()["cause"] == "killed");
+  CHECK(contains(launch.folder.read("log/workerlog.0"), "saved\n"));
+}
+
 TEST_CASE("hunt 1: a program that takes back its handler while it saves is left alone") {
   for (const char* second : {"trap - TERM", "trap \\\"\\\" TERM"}) {
     const ScriptLaunch launch;

@@ -65,6 +65,59 @@ TEST_CASE("a rank that was asked to end counts until its process group is empty,
   CHECK(hurried.done());
 }
 
+TEST_CASE("a signal to us right after a rank died of one is the cause: somebody signalled all processes") {
+  Supervisor tree(3, {.grace = 10s, .restart = {.most = 3}});
+  CHECK(tree.on(exit_of(1, killed_by(SIGTERM)), at(0s)) ==
+        Actions{Terminate{0}, Terminate{2}, WakeAt{at(10s)}, WakeAt{at(100ms)}});
+  CHECK(tree.verdict().cause == Cause::killed);
+  CHECK(tree.on(SignalReceived{SIGTERM}, at(20ms)).empty());
+  CHECK(tree.verdict().cause == Cause::stopped);
+  CHECK_FALSE(tree.verdict().rank);
+  CHECK(tree.verdict().ranks[1].role == Role::stopped);
+  CHECK(tree.must_not_restart(at(20ms)));
+  tree.on(exit_of(0, killed_by(SIGTERM)), at(1s));
+  tree.on(exit_of(2, exited(143)), at(1s));
+  CHECK(tree.done());
+  CHECK(tree.verdict().exit_code == 143);
+
+  Supervisor interrupted(1, {.grace = 10s});  // SIGINT during a stop would kill
+  interrupted.on({WorkerExited{.rank = 0, .status = killed_by(SIGINT), .leaves_group = true}}, at(0s));
+  CHECK(interrupted.on(SignalReceived{SIGINT}, at(20ms)).empty());
+  CHECK_FALSE(interrupted.done());
+  interrupted.on(GroupEnded{0}, at(1s));
+  CHECK(interrupted.done());
+  CHECK(interrupted.verdict().exit_code == 130);
+}
+
+TEST_CASE("a rank that somebody else ended with a signal is the cause if no signal to us follows") {
+  Supervisor alone(1, {.restart = {.most = 1, .first_delay = 1s}});
+  CHECK(alone.on(exit_of(0, killed_by(SIGTERM)), at(0s)) == Actions{WakeAt{at(100ms)}});
+  CHECK(alone.on(Woke{}, at(99ms)).empty());
+  CHECK(alone.on(Woke{}, at(100ms)) == Actions{EndAttempt{1s}, WakeAt{at(1100ms)}});
+  CHECK(alone.verdict().cause == Cause::killed);
+
+  Supervisor later(2, {.grace = 10s});
+  later.on(exit_of(0, exited(143)), at(0s));
+  later.on(Woke{}, at(100ms));
+  CHECK(later.on(SignalReceived{SIGTERM}, at(101ms)).empty());
+  CHECK(later.verdict().rank == 0);
+
+  Supervisor by_us(1, {});
+  by_us.on({WorkerExited{.rank = 0, .status = killed_by(SIGTERM), .origin = "fleetrun passed on"}}, at(0s));
+  CHECK(by_us.done());
+}
+
+TEST_CASE("what a rank leaves in its group when somebody else ends it with a signal has the grace, too") {
+  Supervisor supervisor(1, {.grace = 10s, .group_grace = 1s});
+  CHECK(supervisor.on({WorkerExited{.rank = 0, .status = killed_by(SIGTERM), .leaves_group = true}},
+                      at(0s)) == Actions{WakeAt{at(10s)}, WakeAt{at(100ms)}});
+  supervisor.on(Woke{}, at(100ms));
+  CHECK(supervisor.on(Woke{}, at(10s)) == Actions{TerminateGroup{0}, WakeAt{at(11s)}});
+  supervisor.on(GroupEnded{0}, at(10500ms));
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().cause == Cause::killed);
+}
+
 TEST_CASE("the run is done when every rank has ended with 0") {
   Supervisor supervisor(2, {});
   CHECK(supervisor.on(exit_of(1, exited(0)), at(1s)).empty());
