@@ -39,6 +39,30 @@ TEST_CASE("deep_traceback.py, rank_prefix.py, exception_group.py, a SyntaxError:
             .starts_with("ExceptionGroup: eg (2 sub-exceptions): ValueError: a; KeyError: 'b' ("));
 }
 
+TEST_CASE("hunt 4: what the helpers of a rank write after its death is not why it failed") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  for (const char* end : {"raise RuntimeError('terminated by SIGTERM')",
+                          "[print('closing connection', i) for i in range(100)], sys.exit(0)"}) {
+    const Launch launch;
+    launch.folder.write("helper.py", std::string("import os, signal, sys, time\n"
+                                                 "def end(*_):\n  ") +
+                                         end +
+                                         "\n"
+                                         "signal.signal(signal.SIGTERM, end)\nopen('up', 'w').close()\n"
+                                         "while True: time.sleep(0.02)\n");
+    launch.folder.write("train.py",
+                        "import os, subprocess, sys, time\n"
+                        "subprocess.Popen([sys.executable, 'helper.py'])\n"
+                        "while not os.path.exists('up'): time.sleep(0.01)\n"
+                        "raise ValueError('label 12 is out of range')\n");
+    const ChildResult result = launch.run_words({"train.py"});
+    CHECK(result.code == 1);
+    CHECK(launch.report()["exception"].get<std::string>().starts_with(
+        "ValueError: label 12 is out of range ("));
+    CHECK(contains(launch.report()["last_lines"].dump(), "ValueError: label 12"));
+  }
+}
+
 TEST_CASE("an exception is named whatever its message says, and not if the script caught it and trained on") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   CHECK(

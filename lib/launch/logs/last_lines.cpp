@@ -25,7 +25,12 @@ std::string shorten(std::string text, std::size_t most) {
   return text.append(kCut);
 }
 
-std::string read_log_end(const LogFile& file, std::size_t most) { return GrowingFile(file).read_end(most); }
+std::string read_log_end(const LogFile& file, std::size_t most, std::optional<off_t> size) {
+  GrowingFile log(file);
+  const off_t end = std::min(size.value_or(log.size()), log.size());
+  log.go_to(std::max<off_t>(end - static_cast<off_t>(most), 0));
+  return log.read(static_cast<std::size_t>(end - log.place()));
+}
 
 int problem_of_reading(const LogFile& file) {
   const UniqueFd fd(::openat(file.folder, file.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

@@ -1,6 +1,9 @@
 // The end of a log, as it can be shown to people.
 #pragma once
+#include <sys/types.h>
+
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,8 +12,8 @@
 
 namespace fleetrun::launch {
 
-// The end of a file, at most so many bytes; "" when it cannot be read.
-std::string read_log_end(const LogFile& file, std::size_t most);
+// The end of a file, or of its first `size` bytes, at most so many bytes; "" when it cannot be read.
+std::string read_log_end(const LogFile& file, std::size_t most, std::optional<off_t> size = std::nullopt);
 
 // errno of a file that cannot be read; 0: it can.
 int problem_of_reading(const LogFile& file);

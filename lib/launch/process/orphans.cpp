@@ -121,17 +121,19 @@ std::vector<LeftProcess> list_left(const std::vector<pid_t>& known) {
   return left;
 }
 
+void wait_for_left(TimePoint latest, const std::vector<pid_t>& known) {
+  while (Clock::now() < latest && !list_left(known).empty()) ::poll(nullptr, 0, kAskedPause_ms);
+}
+
 void ask_left_to_end(Clock::duration patience, const std::vector<pid_t>& known) {
   const TimePoint deadline = Clock::now() + patience;
-  std::vector<LeftProcess> left = list_left(known);
-  for (const LeftProcess& process : left) {
+  for (const LeftProcess& process : list_left(known)) {
     const UniqueFd pidfd = open_pidfd(process.pid);
     if (!pidfd) continue;
     send_signal(pidfd, SIGTERM);
     send_signal(pidfd, SIGCONT);
   }
-  for (; !left.empty() && Clock::now() < deadline; left = list_left(known))
-    ::poll(nullptr, 0, kAskedPause_ms);
+  wait_for_left(deadline, known);
 }
 
 std::vector<pid_t> end_all_children(Clock::duration patience, const std::vector<pid_t>& spared) {

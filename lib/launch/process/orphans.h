@@ -26,6 +26,9 @@ struct LeftProcess {
 // descendants, parents first.
 std::vector<LeftProcess> list_left(const std::vector<pid_t>& known);
 
+// Waits until there are none, or until then.
+void wait_for_left(TimePoint latest, const std::vector<pid_t>& known);
+
 // Sends them SIGTERM, and waits until there are none, at most for `patience`. Python's trackers of shared memory need a moment after the
 // end of their program to remove it.
 void ask_left_to_end(Clock::duration patience, const std::vector<pid_t>& known);

@@ -43,14 +43,6 @@ std::vector<std::string> own_command(const Attempt& attempt, std::size_t rank, c
   return attempt.workers[rank].argv;
 }
 
-// The log that says why the rank failed: stderr, where it is apart and says something.
-LogFile log_of_end(const Attempt& attempt, const LogFolder& logs, int rank) {
-  const UniqueFd& errors = attempt.error_logs.at(static_cast<std::size_t>(rank));
-  if (errors)
-    if (LogFile log = file_behind(errors, logs.find_error_log(rank)); GrowingFile(log).size() > 0) return log;
-  return file_behind(attempt.logs.at(static_cast<std::size_t>(rank)), logs.find_worker_log(rank));
-}
-
 // The slowest rank counts in each part.
 AttemptStart start_of_attempt(const RunState& state) {
   using Reached = std::atomic<std::int64_t> ProgressPage::*;
@@ -102,7 +94,8 @@ void fill_survivors(const RunState& state, ExitReport& report) {
   for (const pid_t pid : state.survivors) report.survivors.push_back(describe_stuck(pid));
 }
 
-void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs, ExitReport& report) {
+void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs,
+                  const std::optional<EndOfLog>& last_words, ExitReport& report) {
   report.verdict = state.verdict;
   report.workers = state.workers;
   if (!state.pages.empty()) report.starts[state.verdict.attempt] = start_of_attempt(state);
@@ -116,11 +109,11 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
   report.ran = own_command(attempt, static_cast<std::size_t>(rank), report);
-  const LogFile log = log_of_end(attempt, logs, rank);
+  const auto [log, end] = last_words ? *last_words : end_of_log(attempt, logs, rank);
   report.logs.at(static_cast<std::size_t>(rank)) = log.path;
   if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
-  std::string log_end = read_log_end(log, kLogEnd);
+  std::string log_end = read_log_end(log, kLogEnd, end);
   report.last_lines = last_lines(log_end, kLastLines);
   report.log_problem = log_end.empty() ? problem_of_reading(log) : 0;
   if (!status || status->ok()) return;

@@ -98,6 +98,7 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& lo
       hangs_(plan, logs),
       roll_call_(loop_, events_, plan.environment, {state_, attempt_, logs, console_}),
       others_(loop_, world.nodes),
+      last_words_(loop_, attempt_, logs),
       stragglers_({plan, state_, others_, world.nodes, say()}, report),
       display_(loop_, {plan, logs, state_, console_, world.nodes, others_}),
       disk_(logs, say()),
@@ -180,6 +181,7 @@ void RunLoop::attend() {
     if (postpone_after_deaths(event)) continue;
     if (const auto step = highest_step(state_.pages)) supervisor_.saw_step(*step);
     const Actions actions = supervisor_.on(event, events_.noticed_at());
+    last_words_.look(state_.verdict);
     display_.show(event);
     if (shared_) shared_->tell(event);
     perform(actions);
@@ -281,6 +283,7 @@ void RunLoop::begin_attempt(int number) {
   if (!std::exchange(report_.has_begun, true)) display_.begin_run(attempt_.workers);
   display_.begin_attempt(number, report_.host);
   hangs_.follow_new_logs();
+  last_words_.begin_attempt();
   stragglers_.begin_attempt();
   roll_call_.forget();
   report_.memory_before = read_memory_cgroup();
@@ -289,7 +292,7 @@ void RunLoop::begin_attempt(int number) {
 
 // The Supervisor begins another attempt after the delay.
 void RunLoop::end_attempt(Clock::duration delay) {
-  group_.end(time_for_left());
+  end_processes();
   report_attempt();
   archive_and_announce(delay, state_.verdict.attempt + 1);
 }
@@ -323,10 +326,10 @@ bool RunLoop::start_again_with_others() {
   if (state_.verdict.cause == Cause::finished)
     group_.release();  // what finished ranks have left behind may work for those of the other nodes
   else
-    group_.end(time_for_left());
+    end_processes();
   report_attempt();
   const auto again = shared_->end_attempt(report_);
-  group_.end(time_for_left());
+  end_processes();
   fill_survivors(state_, report_);
   if (!again) return false;
   archive_and_announce(std::chrono::nanoseconds(again->delay), again->restarts);
@@ -338,7 +341,7 @@ bool RunLoop::start_again_with_others() {
 }
 
 void RunLoop::end() {
-  group_.end(time_for_left());
+  end_processes();
   if (shared_control_) shared_control_->finish();
   others_.finish();
   control_.close();
@@ -357,7 +360,7 @@ void RunLoop::end() {
 }
 
 void RunLoop::report_attempt() {
-  fill_attempt(state_, attempt_, logs_, report_);
+  fill_attempt(state_, attempt_, logs_, last_words_.found(), report_);
   report_.error_was_shown =
       plan_.embedded && outputs_meet() && has_shown_error(report_, plan_.cluster.console);
   const bool called = !roll_call_.collectives().ranks.empty();  // then the moment of the roll call counts
@@ -389,8 +392,10 @@ void RunLoop::try_to_write_page() {
 }
 
 // What ranks have left behind may clean up, unless somebody is in a hurry or the ranks had to be killed.
-Clock::duration RunLoop::time_for_left() const {
-  return state_.verdict.killed ? Clock::duration() : kTimeForLeft;
+void RunLoop::end_processes() {
+  if (state_.verdict.killed) return group_.end();
+  last_words_.finish(group_);
+  group_.end(kTimeForLeft);
 }
 
 Patience RunLoop::patience(Clock::duration time) {

@@ -12,6 +12,7 @@
 #include "launch/plan/port_guard.h"
 #include "launch/report/report.h"
 #include "launch/run/hang_sampler.h"
+#include "launch/run/last_words.h"
 #include "launch/run/roll_call.h"
 #include "launch/run/run_display.h"
 #include "launch/run/run_plan.h"
@@ -80,7 +81,7 @@ class RunLoop {
   void try_to_write_report();
   void try_to_write_page();
   Patience patience(Clock::duration time);
-  Clock::duration time_for_left() const;
+  void end_processes();
 
   const RunPlan& plan_;
   const LogFolder& logs_;
@@ -103,6 +104,7 @@ class RunLoop {
   HangSampler hangs_;  // measures the ranks and asks the HangRules
   RollCall roll_call_;
   NodeFigures others_;  // figures of the ranks on other nodes
+  LastWords last_words_;
   StragglerWatch stragglers_;
   RunDisplay display_;
   LogDisk disk_;

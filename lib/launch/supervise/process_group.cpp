@@ -162,6 +162,8 @@ int ProcessGroup::request_of(std::size_t rank, const ExitStatus& status) const {
   return ends_a_run(signal) ? signal : 0;
 }
 
+void ProcessGroup::wait_for_left(TimePoint latest) const { launch::wait_for_left(latest, own_children()); }
+
 void ProcessGroup::end(Clock::duration patience) {
   if (!std::exchange(may_have_processes_, false)) return;
   terminal_.take_back();

@@ -47,6 +47,8 @@ class ProcessGroup {
 
   // If a worker cannot be started, pushes SpawnFailed and starts no further workers.
   void start(const Attempt& attempt);
+  // What the ranks have left may end by itself, as `tee` does after it has written the last words of its rank.
+  void wait_for_left(TimePoint latest) const;
   // Kills all processes below us that are left, and waits a while until they are gone. They get SIGTERM first, and `patience` to end.
   void end(Clock::duration patience = {});
 

@@ -29,6 +29,17 @@ TEST_CASE("the last lines of a log are found, whatever is in it") {
   CHECK(read_last_lines(folder / "log", 1) == Words{"end"});
 }
 
+TEST_CASE("the end of the first bytes of a log is read, at most what there is") {
+  const TemporaryFolder folder;
+  folder.write("log", "one\ntwo\nthree\n");
+  CHECK(read_log_end(folder / "log", 100, 8) == "one\ntwo\n");
+  CHECK(read_log_end(folder / "log", 4, 8) == "two\n");
+  CHECK(read_log_end(folder / "log", 6) == "three\n");
+  CHECK(read_log_end(folder / "log", 4, 0).empty());
+  CHECK(read_log_end(folder / "log", 6, 999) == "three\n");
+  CHECK(read_log_end(folder / "missing", 6, 8).empty());
+}
+
 TEST_CASE("a log that cannot be read is told from an empty one") {
   const TemporaryFolder folder;
   folder.write("log", "");

@@ -1,0 +1,44 @@
+#include "launch/run/last_words.h"
+
+namespace fleetrun::launch {
+
+EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank) {
+  const auto place = static_cast<std::size_t>(rank);
+  if (const UniqueFd& errors = attempt.error_logs.at(place)) {
+    const LogFile log = file_behind(errors, logs.find_error_log(rank));
+    if (const off_t size = GrowingFile(log).size(); size > 0) return {log, size};
+  }
+  const LogFile log = file_behind(attempt.logs.at(place), logs.find_worker_log(rank));
+  return {log, GrowingFile(log).size()};
+}
+
+LastWords::LastWords(EventLoop& loop, const Attempt& attempt, const LogFolder& logs)
+    : attempt_(attempt), logs_(logs), timer_(loop) {}
+
+void LastWords::begin_attempt() {
+  timer_.cancel();
+  rank_.reset();
+  found_.reset();
+}
+
+// A rank that a signal has ended leaves only what has been asked to end, too.
+void LastWords::look(const Verdict& verdict) {
+  if (rank_ || !verdict.rank) return;
+  rank_ = verdict.rank;
+  if (verdict.ranks.at(static_cast<std::size_t>(*rank_)).leaves_group) return note();
+  note_at_ = Clock::now() + kTimeToArrive;
+  timer_.call_at(note_at_, [this] { note(); });
+}
+
+void LastWords::finish(const ProcessGroup& group) {
+  if (!rank_ || found_) return;
+  group.wait_for_left(note_at_);
+  note();
+}
+
+void LastWords::note() {
+  timer_.cancel();
+  found_ = end_of_log(attempt_, logs_, *rank_);
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,49 @@
+// The log that says why a rank failed, up to where the rank wrote it: what its helpers write after its death, as when fleetrun asks them
+// to end, says something else.
+#pragma once
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+
+#include "launch/logs/growing_file.h"
+#include "launch/logs/log_folder.h"
+#include "launch/loop/event_loop.h"
+#include "launch/loop/timer.h"
+#include "launch/supervise/process_group.h"
+#include "launch/supervise/verdict.h"
+
+namespace fleetrun::launch {
+
+struct EndOfLog {
+  LogFile log;
+  off_t size = 0;  // bytes, when the rank had ended
+};
+// stderr, where it is apart and says something.
+EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank);
+
+class LastWords {
+ public:
+  // For what the rank has written into a pipe, such as that of `tee`.
+  static constexpr auto kTimeToArrive = std::chrono::milliseconds(100);
+
+  LastWords(EventLoop& loop, const Attempt& attempt, const LogFolder& logs);  // all outlive it
+
+  void begin_attempt();
+  void look(const Verdict& verdict);  // at each event: has a rank failed?
+  // What the ranks have left is asked to end now, so they have said what they had to say. Waits for what is on its way.
+  void finish(const ProcessGroup& group);
+  const std::optional<EndOfLog>& found() const { return found_; }  // none: no rank has failed
+
+ private:
+  void note();
+
+  const Attempt& attempt_;
+  const LogFolder& logs_;
+  std::optional<int> rank_;  // that failed
+  TimePoint note_at_;
+  Timer timer_;
+  std::optional<EndOfLog> found_;
+};
+
+}  // namespace fleetrun::launch
