@@ -158,7 +158,9 @@ void check_env(Draft& draft) {
     const std::string path = child_path("env", name);
     if (!is_variable_name(name)) draft.report(path, "no name of a variable, wanted letters, digits and _");
     if (name.starts_with("FLEETRUN_"))
-      draft.report(path, "a variable that fleetrun sets itself, wanted another one");
+      draft.report(
+          path,
+          "a name that is fleetrun's own, wanted another one, or set it in the environment of fleetrun");
   }
 }
 

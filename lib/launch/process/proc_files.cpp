@@ -116,6 +116,13 @@ std::optional<ProcessStat> parse_process_stat(const std::string& text) {
   return stat;
 }
 
+std::string read_variable(pid_t pid, const std::string& name) {
+  const std::string lines = '\0' + read_kernel_file(process_path(pid, "environ"));
+  const std::string start = '\0' + name + '=';
+  const std::size_t found = lines.find(start);
+  return found == std::string::npos ? "" : lines.c_str() + found + start.size();
+}
+
 std::optional<ProcessStat> read_process_stat(pid_t pid) {
   return parse_process_stat(read_kernel_file(process_path(pid, "stat")));
 }

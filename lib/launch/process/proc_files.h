@@ -27,6 +27,9 @@ std::vector<pid_t> numbers_in(const std::string& proc_status);
 
 std::vector<pid_t> list_children();  // of this process, zombies included; those of /proc
 
+// Of the environment with which the process began its program; "" where it is not set, and where we may not look.
+std::string read_variable(pid_t pid, const std::string& name);
+
 struct ProcessStat {
   char state = '?';  // R, S, D, T, t, Z as in proc(5)
   pid_t parent = 0;

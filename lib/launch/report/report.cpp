@@ -58,6 +58,7 @@ JsonValue rank_json(const ExitReport& report, std::size_t rank) {
     json.add("started", utc_time(report.workers[rank].started.wall));
     if (verdict.status) json.add("ended", utc_time(report.workers[rank].ended.wall));
   }
+  if (verdict.killed) json.add("killed_by_fleetrun", true);
   if (rank < report.logs.size()) json.add("log", report.logs[rank]);
   return json;
 }
@@ -255,6 +256,19 @@ std::string describe_failure(const ExitReport& report) {
   return text;
 }
 
+// "fleetrun: killed by fleetrun 10.5 s after it had asked them to end: ranks 0, 1"
+std::string describe_killed(const Verdict& verdict) {
+  const std::vector<int> killed = ranks_killed(verdict);
+  if (killed.empty()) return "";
+  const bool asked = verdict.asked_to_end && verdict.killed;
+  return fmt::format("fleetrun: killed by fleetrun{}: {}\n",
+                     asked ? fmt::format(" {:.1f} s after it had asked {} to end",
+                                         in_seconds(*verdict.killed - *verdict.asked_to_end),
+                                         killed.size() == 1 ? "it" : "them")
+                           : "",
+                     name_ranks(killed));
+}
+
 std::string describe(const ExitReport& report) {
   const Verdict& verdict = report.verdict;
   const bool all_well = report.whole ? report.whole->exit_code == 0 : verdict.cause == Cause::finished;
@@ -267,6 +281,7 @@ std::string describe(const ExitReport& report) {
                     verdict.ranks[static_cast<std::size_t>(rank - verdict.span.first)].status->describe());
   if (const auto stopped = ranks_that(verdict, Role::stopped); !stopped.empty())
     text += fmt::format("fleetrun: stopped by fleetrun: {}\n", name_ranks(stopped));
+  text += describe_killed(verdict);
   if (const auto left = ranks_that(verdict, Role::running); !left.empty())
     text += fmt::format("fleetrun: still there after SIGKILL: {}\n", name_ranks(left));
   if (facts_of(verdict.cause).report !=

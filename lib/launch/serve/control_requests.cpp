@@ -53,7 +53,8 @@ void add_log(const LogFile& log, const Moment& started, JsonValue& json) {
 
 JsonValue describe_rank(const RunControl& run, std::size_t rank) {
   const WorkerRecord& record = run.state.workers.at(rank);
-  const auto& status = run.state.verdict.ranks.at(rank).status;
+  const RankVerdict& verdict = run.state.verdict.ranks.at(rank);
+  const auto& status = verdict.status;
   JsonValue json = JsonValue::object({{"rank", run.state.verdict.number_of(static_cast<int>(rank))}});
   if (record.pid <= 0) {
     json.add("state", "not started");
@@ -61,7 +62,10 @@ JsonValue describe_rank(const RunControl& run, std::size_t rank) {
   }
   json.add("pid", record.pid);
   const auto stat = status ? std::nullopt : read_process_stat(record.pid);
-  json.add("state", status ? status->describe() : stat ? std::string(1, stat->state) : "gone");
+  json.add("state", verdict.leaves_group ? "its program ends"
+                    : status             ? status->describe()
+                    : stat               ? std::string(1, stat->state)
+                                         : "gone");
   json.add("seconds", seconds_between(record.started, status ? record.ended : Moment::now()));
   if (stat) add_load(record.pid, json);
   if (rank < run.state.pages.size()) {

@@ -2,19 +2,23 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <csignal>
+#include <string>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
 
 #include "base/system/unique_fd.h"
 #include "launch/process/pidfd.h"
+#include "launch/process/proc_files.h"
 #include "launch/process/signals.h"
 
 namespace fleetrun::launch {
 namespace {
 
-std::vector<LeftProcess> members_of(pid_t leader, const LeftByGroup& left) {
-  const auto found = left.find(leader);
+std::vector<LeftProcess> members_of(int rank, const LeftByRank& left) {
+  const auto found = left.find(rank);
   return found == left.end() ? std::vector<LeftProcess>() : found->second;
 }
 
@@ -24,21 +28,41 @@ int handled_by(pid_t pid, int signal) {
   return handles(pid, SIGTERM) ? SIGTERM : 0;
 }
 
-void send_to_member(pid_t pid, pid_t leader, int signal) {
+void send_to_member(pid_t pid, int signal) {
   const UniqueFd pidfd = open_pidfd(pid);
-  if (pidfd && ::getpgid(pid) == leader) send_signal(pidfd, signal);
+  if (pidfd && ::getsid(pid) == ::getsid(0)) send_signal(pidfd, signal);
+}
+
+std::optional<int> rank_in_environment(pid_t pid) {
+  if (::getsid(pid) != ::getsid(0)) return std::nullopt;
+  const std::string number = read_variable(pid, "PADDLE_LOCAL_RANK");
+  int rank = 0;
+  const auto problem = std::from_chars(number.data(), number.data() + number.size(), rank).ec;
+  return problem == std::errc() ? std::optional(rank) : std::nullopt;
 }
 
 }  // namespace
 
-LeftByGroup by_group(const std::vector<LeftProcess>& left) {
-  LeftByGroup groups;
-  for (const LeftProcess& process : left) groups[::getpgid(process.pid)].push_back(process);
-  return groups;
+LeftByRank by_rank(const std::vector<LeftProcess>& left, const std::vector<pid_t>& leaders) {
+  std::unordered_map<pid_t, int> of_leader, of_process;
+  for (int rank = 0; rank < std::ssize(leaders); ++rank)
+    of_leader[leaders[static_cast<std::size_t>(rank)]] = rank;
+  LeftByRank ranks;
+  for (const LeftProcess& process : left) {
+    const auto group = of_leader.find(::getpgid(process.pid));
+    const auto parent = of_process.find(process.parent);
+    const std::optional<int> rank = group != of_leader.end()     ? group->second
+                                    : parent != of_process.end() ? parent->second
+                                                                 : rank_in_environment(process.pid);
+    if (!rank) continue;
+    of_process[process.pid] = *rank;
+    ranks[*rank].push_back(process);
+  }
+  return ranks;
 }
 
-bool LeftGroups::add(int rank, pid_t leader, int signal, bool group_has_it, const LeftByGroup& left) {
-  const std::vector<LeftProcess> members = members_of(leader, left);
+bool LeftGroups::add(int rank, pid_t leader, int signal, bool group_has_it, const LeftByRank& left) {
+  const std::vector<LeftProcess> members = members_of(rank, left);
   if (members.empty()) return false;
   groups_.push_back({.rank = rank,
                      .leader = leader,
@@ -52,17 +76,25 @@ bool LeftGroups::add(int rank, pid_t leader, int signal, bool group_has_it, cons
   return true;
 }
 
-std::vector<int> LeftGroups::take_ended(const LeftByGroup& left, TimePoint now) {
+std::vector<int> LeftGroups::take_ended(const LeftByRank& left, TimePoint now) {
   std::vector<int> ended;
   for (Group& group : std::exchange(groups_, {})) {
-    const std::vector<LeftProcess> members = members_of(group.leader, left);
+    const std::vector<LeftProcess> members = members_of(group.rank, left);
     if (!members.empty()) ask(group, members, now);
-    if (members.empty() || (group.told_at && now - *group.told_at >= kTimeToEnd))
-      ended.push_back(group.rank);
-    else
+    const bool had_time = group.told_at && now - *group.told_at >= kTimeToEnd;
+    if (!members.empty() && !had_time) {
       groups_.push_back(std::move(group));
+      continue;
+    }
+    ended.push_back(group.rank);
+    for (const LeftProcess& member : members) deaf_.push_back(member.pid);
   }
   return ended;
+}
+
+void LeftGroups::forget() {
+  groups_.clear();
+  deaf_.clear();
 }
 
 // First those that handle the signal. They may still need the others: who saves a checkpoint prints into a pipe to `tee`.
@@ -75,8 +107,11 @@ void LeftGroups::ask(Group& group, const std::vector<LeftProcess>& members, Time
   if (!group.alone_since) group.alone_since = now;
   if (!group.asked.empty() && now - *group.alone_since < kTimeToFollow) return;
   bool any_new = false;
-  for (const LeftProcess& member : members)
-    if (group.told.insert(member.pid).second) any_new = true;
+  for (const LeftProcess& member : members) {
+    if (!group.told.insert(member.pid).second) continue;
+    any_new = true;
+    if (::getpgid(member.pid) != group.leader) send_to_member(member.pid, SIGTERM);
+  }
   if (any_new) ::killpg(group.leader, SIGTERM);
   if (!group.told_at) group.told_at = now;
 }
@@ -90,7 +125,8 @@ bool LeftGroups::ask_handlers(Group& group, const std::vector<LeftProcess>& memb
       const int signal = handled_by(member.pid, group.signal);
       if (signal == 0) continue;
       group.asked.insert(member.pid);
-      if (!group.has_it || signal != group.signal) send_to_member(member.pid, group.leader, signal);
+      const bool has_it = group.has_it && signal == group.signal && ::getpgid(member.pid) == group.leader;
+      if (!has_it) send_to_member(member.pid, signal);
     }
     covered.insert(member.pid);
   }

@@ -1,5 +1,5 @@
-// What leaders leave in their process groups when a signal asks them to end: a wrapper, such as a shell script, ends at once, and its
-// program knows nothing of it yet. Asks the program to end, too, and tells when the group is empty.
+// What leaders leave running when a signal asks them to end: a wrapper, such as a shell script, ends at once, and its program knows nothing
+// of it yet. Asks the program to end, too, and tells when nothing of the rank is left.
 #pragma once
 #include <sys/types.h>
 
@@ -13,8 +13,10 @@
 
 namespace fleetrun::launch {
 
-using LeftByGroup = std::unordered_map<pid_t, std::vector<LeftProcess>>;  // parents before their children
-LeftByGroup by_group(const std::vector<LeftProcess>& left);
+// A process belongs to the rank in whose process group it is, or else to that of its parent. An orphan in another group of our session, as
+// `timeout` makes one for itself and its program, belongs to the rank whose number its environment has. Daemons have sessions of their own.
+using LeftByRank = std::unordered_map<int, std::vector<LeftProcess>>;  // parents before their children
+LeftByRank by_rank(const std::vector<LeftProcess>& left, const std::vector<pid_t>& leaders);
 
 class LeftGroups {
  public:
@@ -23,13 +25,15 @@ class LeftGroups {
   static constexpr auto kTimeToFollow = std::chrono::milliseconds(300),
                         kTimeToEnd = std::chrono::milliseconds(1000);
 
-  // The leader of the rank has ended, but is not reaped. `signal` asked it to end; the whole group has got that signal, too, if
-  // `group_has_it`. Asks the group; false: it is empty.
-  bool add(int rank, pid_t leader, int signal, bool group_has_it, const LeftByGroup& left);
-  // Asks processes that are new. Forgets the ranks in whose groups there is nobody to wait for, and returns them.
-  std::vector<int> take_ended(const LeftByGroup& left, TimePoint now);
+  // The leader of the rank has ended, but is not reaped. `signal` asked it to end; its whole process group has got that signal, too, if
+  // `group_has_it`. Asks what is left; false: nothing is.
+  bool add(int rank, pid_t leader, int signal, bool group_has_it, const LeftByRank& left);
+  // Asks processes that are new. Forgets the ranks of which there is nobody to wait for, and returns them.
+  std::vector<int> take_ended(const LeftByRank& left, TimePoint now);
   bool empty() const { return groups_.empty(); }
-  void forget() { groups_.clear(); }
+  // Those that had kTimeToEnd after SIGTERM and are still there.
+  const std::vector<pid_t>& deaf() const { return deaf_; }
+  void forget();
 
  private:
   struct Group {
@@ -45,6 +49,7 @@ class LeftGroups {
   static bool ask_handlers(Group& group, const std::vector<LeftProcess>& members);
 
   std::vector<Group> groups_;
+  std::vector<pid_t> deaf_;
 };
 
 }  // namespace fleetrun::launch

@@ -150,7 +150,7 @@ bool ProcessGroup::look_for_deaths() {
     if (const auto status = status_of_ended(rank)) ends.emplace_back(rank, *status);
   const bool any_asked =
       std::ranges::any_of(ends, [&](const auto& end) { return request_of(end.first, end.second) != 0; });
-  const LeftByGroup left = any_asked ? by_group(list_left(own_children())) : LeftByGroup();
+  const LeftByRank left = any_asked ? list_left_by_rank() : LeftByRank();
   for (const auto& [rank, status] : ends) on_exit(rank, status, left);
   return !ranks.empty();
 }
@@ -172,9 +172,11 @@ void ProcessGroup::end(Clock::duration patience) {
     leader.pidfd.reset();
   }
   held_.clear();
-  left_.forget();
   look_at_left_.cancel();
-  if (patience > Clock::duration()) ask_left_to_end(patience, own_children());
+  std::vector<pid_t> not_asked = own_children();
+  not_asked.insert(not_asked.end(), left_.deaf().begin(), left_.deaf().end());
+  left_.forget();
+  if (patience > Clock::duration()) ask_left_to_end(patience, not_asked);
   if (cgroup_) cgroup_->kill_all();
   for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);
   survivors_ = end_all_children(std::min<Clock::duration>(kSweepPatience, options_.kill_wait),
@@ -193,7 +195,7 @@ std::optional<ExitStatus> ProcessGroup::status_of_ended(std::size_t rank) const 
   return info.si_pid == 0 ? std::nullopt : std::optional(ExitStatus::from_siginfo(info));
 }
 
-void ProcessGroup::on_exit(std::size_t rank, const ExitStatus& status, const LeftByGroup& left) {
+void ProcessGroup::on_exit(std::size_t rank, const ExitStatus& status, const LeftByRank& left) {
   Leader& leader = leaders_[rank];
   records_[rank].ended = Moment::now();
   records_[rank].ended_earlier = events_.lateness();
@@ -208,7 +210,7 @@ void ProcessGroup::on_exit(std::size_t rank, const ExitStatus& status, const Lef
   events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : "", leaves});
 }
 
-bool ProcessGroup::leaves_group(std::size_t rank, int request, const LeftByGroup& left) {
+bool ProcessGroup::leaves_group(std::size_t rank, int request, const LeftByRank& left) {
   if (request == 0) return false;
   const bool first = left_.empty();
   if (!left_.add(static_cast<int>(rank), records_[rank].pid, request, leaders_[rank].group_asked, left))
@@ -220,21 +222,27 @@ bool ProcessGroup::leaves_group(std::size_t rank, int request, const LeftByGroup
 // A look at many processes takes a while; most of the time is for other things.
 void ProcessGroup::watch_left_groups() {
   const TimePoint start = Clock::now();
-  for (const int rank : left_.take_ended(by_group(list_left(own_children())), start))
-    events_.push(GroupEnded{rank});
+  for (const int rank : left_.take_ended(list_left_by_rank(), start)) events_.push(GroupEnded{rank});
   const TimePoint end = Clock::now();
   if (left_.empty()) return;
   const Clock::duration pause = std::max<Clock::duration>(kLookAtLeft, 10 * (end - start));
   look_at_left_.call_at(end + pause, [this] { watch_left_groups(); });
 }
 
+std::vector<pid_t> ProcessGroup::leaders() const {
+  std::vector<pid_t> leaders;
+  for (const WorkerRecord& record : records_) leaders.push_back(record.pid);
+  return leaders;
+}
+
 // The leaders, and the guard of the cgroup.
 std::vector<pid_t> ProcessGroup::own_children() const {
-  std::vector<pid_t> children;
-  for (const WorkerRecord& record : records_) children.push_back(record.pid);
+  std::vector<pid_t> children = leaders();
   if (cgroup_) children.push_back(cgroup_->guard());
   return children;
 }
+
+LeftByRank ProcessGroup::list_left_by_rank() const { return by_rank(list_left(own_children()), leaders()); }
 
 bool ProcessGroup::would_end(int rank, int signal) const {
   const auto index = static_cast<std::size_t>(rank);

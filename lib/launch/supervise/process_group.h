@@ -87,10 +87,12 @@ class ProcessGroup {
 
   std::optional<ExitStatus> status_of_ended(std::size_t rank) const;
   int request_of(std::size_t rank, const ExitStatus& status) const;
-  void on_exit(std::size_t rank, const ExitStatus& status, const LeftByGroup& left);
-  bool leaves_group(std::size_t rank, int request, const LeftByGroup& left);
+  void on_exit(std::size_t rank, const ExitStatus& status, const LeftByRank& left);
+  bool leaves_group(std::size_t rank, int request, const LeftByRank& left);
   void watch_left_groups();
+  std::vector<pid_t> leaders() const;
   std::vector<pid_t> own_children() const;
+  LeftByRank list_left_by_rank() const;
   void note_end_by_key(std::size_t rank, const ExitStatus& status);
   void lend_terminal();
   static bool deliver(Leader& leader, int signal, std::string origin);

@@ -369,6 +369,7 @@ Actions Supervisor::kill(TimePoint now) {
   verdict_.killed = now;
   phase_ = Phase::killing;
   clocks_.deadline = now + options_.kill_wait;
+  for (RankVerdict& rank : verdict_.ranks) rank.killed = rank.killed || is_still_there(rank);
   Actions actions = for_each_there<Kill>();
   if (any_running()) {
     actions.push_back(WakeAt{clocks_.deadline});

@@ -10,20 +10,28 @@
 
 namespace fleetrun::launch {
 
-std::vector<int> ranks_that(const Verdict& verdict, Role role) {
+namespace {
+
+template <typename Condition>
+std::vector<int> numbers_of(const Verdict& verdict, const Condition& condition) {
   std::vector<int> ranks;
   for (std::size_t i = 0; i < verdict.ranks.size(); ++i)
-    if (verdict.ranks[i].role == role) ranks.push_back(verdict.number_of(static_cast<int>(i)));
+    if (condition(verdict.ranks[i])) ranks.push_back(verdict.number_of(static_cast<int>(i)));
   return ranks;
+}
+
+}  // namespace
+
+std::vector<int> ranks_that(const Verdict& verdict, Role role) {
+  return numbers_of(verdict, [role](const RankVerdict& rank) { return rank.role == role; });
 }
 
 bool is_still_there(const RankVerdict& rank) { return rank.role == Role::running || rank.leaves_group; }
 
-std::vector<int> ranks_still_there(const Verdict& verdict) {
-  std::vector<int> ranks;
-  for (std::size_t i = 0; i < verdict.ranks.size(); ++i)
-    if (is_still_there(verdict.ranks[i])) ranks.push_back(verdict.number_of(static_cast<int>(i)));
-  return ranks;
+std::vector<int> ranks_still_there(const Verdict& verdict) { return numbers_of(verdict, is_still_there); }
+
+std::vector<int> ranks_killed(const Verdict& verdict) {
+  return numbers_of(verdict, [](const RankVerdict& rank) { return rank.killed; });
 }
 
 void set_cause(Verdict& verdict, Cause cause, int code_of_event) {

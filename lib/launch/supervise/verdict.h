@@ -23,7 +23,8 @@ struct RankVerdict {
   Role role = Role::running;
   std::optional<ExitStatus> status;  // of its leader
   TimePoint ended;
-  bool leaves_group = false;  // its leader has ended, but processes of its group still run
+  bool leaves_group = false;  // its leader has ended, but processes that it has left still run
+  bool killed = false;        // fleetrun killed what was left of it, because its time was over
 };
 
 // The ranks of this node among those of the run.
@@ -52,10 +53,11 @@ struct Verdict {
 
   int number_of(int local_rank) const { return span.first + local_rank; }  // in the whole run
 };
-std::vector<int> ranks_that(const Verdict& verdict, Role role);  // the numbers of the ranks with this role
+// The numbers of the ranks, as these functions return them, are those of the whole run.
+std::vector<int> ranks_that(const Verdict& verdict, Role role);
 bool is_still_there(const RankVerdict& rank);
-std::vector<int> ranks_still_there(
-    const Verdict& verdict);  // of those that run, or left processes in their groups
+std::vector<int> ranks_still_there(const Verdict& verdict);  // that run, or have left processes
+std::vector<int> ranks_killed(const Verdict& verdict);
 
 void set_cause(Verdict& verdict, Cause cause,
                int code_of_event = 0);  // the code counts if the cause has none

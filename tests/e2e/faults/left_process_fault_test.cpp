@@ -13,6 +13,24 @@ TEST_CASE("W7: a rank that ignores SIGTERM is killed when the grace is over") {
   CHECK(result.seconds > 0.35);
   CHECK(result.seconds < seconds_within(1400ms));
   CHECK(launch.report()["ranks"][0]["signal"] == SIGKILL);
+  CHECK(contains(result.err, "s after it had asked it to end: rank 0\n"));
+}
+
+TEST_CASE(
+    "hunt 4: that the program of a shell script had to be killed is said, and `ps` shows that it ends") {
+  const ScriptLaunch launch;
+  ChildProcess process(launch.script_command({"--grace=2"},
+                                             "sh -c 'trap : TERM; echo $$ > up.new && mv up.new up; "
+                                             "while :; do sleep 0.02; done'\necho end\n"),
+                       launch.options());
+  const pid_t shell = parent_of(launch.pid_in("up"));
+  process.send(SIGTERM);
+  REQUIRE(comes_true([&] { return state_of(shell) == 'Z'; }, 5s));
+  CHECK(comes_true([&] { return contains(launch.run_words({"ps"}).out, "its program ends"); }, 1s));
+  const ChildResult result = process.wait();
+  CHECK(result.code == 143);
+  CHECK(contains(result.err, "s after it had asked it to end: rank 0\n"));
+  CHECK(launch.report()["ranks"][0]["killed_by_fleetrun"] == true);
 }
 
 TEST_CASE("W7: a rank that cleans up at SIGTERM has the time for it, with its helpers alive") {
@@ -85,6 +103,21 @@ TEST_CASE("hunt 6: the program of a rank whose shell somebody else ends with SIG
   CHECK(contains(launch.folder.read("log/workerlog.0"), "saved\n"));
 }
 
+TEST_CASE("hunt 4: a program in another process group than its shell has the grace, too") {
+  const std::string program =
+      "sh -c 'trap \"sleep 1.5; echo saved; exit 0\" TERM; echo $$ > up.new && mv up.new up; "
+      "while :; do sleep 0.02; done'\necho end\n";
+  for (const char* start : {"timeout 100 ", "set -m\n"}) {
+    const ScriptLaunch launch;
+    ChildProcess process(launch.script_command({}, start + program), launch.options());
+    const pid_t pid = launch.pid_in("up");
+    process.send(SIGTERM);
+    CHECK(process.wait().code == 143);
+    CHECK_MESSAGE(contains(launch.folder.read("log/workerlog.0"), "saved\n"), start);
+    CHECK_FALSE(is_alive(pid));
+  }
+}
+
 TEST_CASE("hunt 1: a program that takes back its handler while it saves is left alone") {
   for (const char* second : {"trap - TERM", "trap \\\"\\\" TERM"}) {
     const ScriptLaunch launch;
@@ -110,7 +143,8 @@ TEST_CASE("hunt 1: what ignores SIGTERM below a rank that has ended does not use
   process.send(SIGTERM);
   const ChildResult result = process.wait();
   CHECK(result.code == 143);
-  CHECK(result.seconds < seconds_within(5s));
+  CHECK(result.seconds > 0.9);
+  CHECK(result.seconds < seconds_within(1900ms));  // it had its second, and gets no other one
   CHECK_FALSE(is_alive(helper));
 }
 
@@ -180,7 +214,7 @@ TEST_CASE("W10: a daemon that a rank leaves behind ends with the run") {
     const ChildResult result =
         launch.run({"--nproc_per_node=2", cgroup}, {"daemon", "daemon.%r", "child", "sleep", "0.2"});
     CHECK(result.code == 0);
-    CHECK(result.seconds < seconds_within(1200ms));
+    CHECK(result.seconds < seconds_within(1700ms));
     for (const char* name : {"daemon.0", "daemon.1"}) {
       CHECK_FALSE(is_alive(launch.pid_in(name)));
       std::filesystem::remove(launch.folder / name);

@@ -142,10 +142,11 @@ TEST_CASE("schedules whose parts contradict each other") {
 }
 
 TEST_CASE("variables have names, and those of fleetrun itself are not for jobs") {
-  CHECK(complaint(good_job(R"("env": {"9A": "x", "A B": "x", "FLEETRUN_RANK": "0", "_ok1": "x"})")) ==
-        "a.json:4:15: env.9A: found no name of a variable, wanted letters, digits and _\n"
-        "a.json:4:27: env.\"A B\": found no name of a variable, wanted letters, digits and _\n"
-        "a.json:4:49: env.FLEETRUN_RANK: found a variable that fleetrun sets itself, wanted another one");
+  CHECK(
+      complaint(good_job(R"("env": {"9A": "x", "A B": "x", "FLEETRUN_RANK": "0", "_ok1": "x"})")) ==
+      "a.json:4:15: env.9A: found no name of a variable, wanted letters, digits and _\n"
+      "a.json:4:27: env.\"A B\": found no name of a variable, wanted letters, digits and _\n"
+      "a.json:4:49: env.FLEETRUN_RANK: found a name that is fleetrun's own, wanted another one, or set it in the environment of fleetrun");
 }
 
 TEST_CASE("a share of the training samples may take the place of a test set, not stand beside it") {

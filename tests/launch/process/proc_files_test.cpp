@@ -30,6 +30,15 @@ TEST_CASE("a process has a number in each namespace that it is in, that of /proc
   CHECK(numbers_in("").empty());
 }
 
+TEST_CASE("a variable is read from the environment of a process, and not from one with a longer name") {
+  ::setenv("FLEETRUN_TEST_LATER", "set after the start", 1);
+  CHECK(read_variable(::getpid(), "FLEETRUN_TEST_LATER").empty());
+  CHECK(read_variable(::getpid(), "PATH") == std::getenv("PATH"));
+  CHECK(read_variable(::getpid(), "ATH").empty());
+  CHECK(read_variable(0, "PATH").empty());
+  ::unsetenv("FLEETRUN_TEST_LATER");
+}
+
 TEST_CASE("our own process is found under its number") {
   CHECK(shows_own_processes());
   CHECK(process_path(::getpid(), "stat") == "/proc/" + std::to_string(::getpid()) + "/stat");

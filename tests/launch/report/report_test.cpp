@@ -57,6 +57,25 @@ TEST_CASE("a failure is reported in one block: who, how, where, what it said, wh
         "fleetrun: stopped by fleetrun: rank 0\n");
 }
 
+TEST_CASE("ranks that fleetrun had to kill are named, with the time that they had") {
+  ExitReport report = report_of(4);
+  report.verdict.cause = Cause::stopped;
+  report.verdict.signal = SIGTERM;
+  for (std::size_t rank : {0, 2}) {
+    report.verdict.ranks[rank] = {.role = Role::stopped, .status = {}, .ended = {}, .killed = true};
+    report.verdict.ranks[rank].status = ExitStatus{ExitStatus::How::signaled, SIGKILL};
+  }
+  report.verdict.asked_to_end = TimePoint(std::chrono::seconds(1));
+  report.verdict.killed = TimePoint(std::chrono::milliseconds(11500));
+  CHECK(describe(report) ==
+        "fleetrun: stopped by SIGTERM (15)\n"
+        "fleetrun: stopped by fleetrun: ranks 0, 2\n"
+        "fleetrun: killed by fleetrun 10.5 s after it had asked them to end: ranks 0, 2\n");
+  const auto ranks = nlohmann::json::parse(report_json(report))["ranks"];
+  CHECK(ranks[2]["killed_by_fleetrun"] == true);
+  CHECK_FALSE(ranks[1].contains("killed_by_fleetrun"));
+}
+
 TEST_CASE("an error that the console has shown is not shown again") {
   ExitReport report = failed_report();
   report.error_was_shown = true;

@@ -49,6 +49,7 @@ TEST_CASE("a rank that was asked to end counts until its process group is empty,
   CHECK(hangs.on(Woke{}, at(10s)) == Actions{TerminateGroup{1}, WakeAt{at(11s)}});
   hangs.on(Woke{}, at(11s));
   CHECK(hangs.done());
+  CHECK(ranks_killed(hangs.verdict()) == std::vector{1});
 
   Supervisor both(2, {.grace = 10s, .group_grace = 1s, .kill_wait = 30s});
   both.on(SignalReceived{SIGTERM}, at(0s));

@@ -137,7 +137,11 @@ RankVariable parse_variable(const std::string& source, const std::string& text) 
                     std::all_of(name.begin(), name.end(), is_name_letter);
   if (!good) throw bad_value(source, text, kForm);
   if (name.starts_with("FLEETRUN_"))
-    throw Error(ErrorKind::usage, fmt::format("{} sets {}, which fleetrun itself sets", source, name));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} sets {}, but names that begin with FLEETRUN_ are fleetrun's own: set it in the "
+                    "environment of fleetrun",
+                    source, name));
   return variable;
 }
 

@@ -74,8 +74,9 @@ TEST_CASE("a variable has a name that a shell takes, and is none of ours") {
   CHECK(parse_variable("", "LR").setting == "LR");
   CHECK(error_of(parse_variable, "1A=2") ==
         "--flag is \"1A=2\", must be NAME, NAME=VALUE, or RANK:NAME=VALUE for one rank");
-  CHECK(error_of(parse_variable, "FLEETRUN_RANK=2") ==
-        "--flag sets FLEETRUN_RANK, which fleetrun itself sets");
+  CHECK(
+      error_of(parse_variable, "FLEETRUN_RANK=2") ==
+      "--flag sets FLEETRUN_RANK, but names that begin with FLEETRUN_ are fleetrun's own: set it in the environment of fleetrun");
 }
 
 TEST_CASE("a rank in front of a variable chooses who gets it") {
@@ -88,8 +89,9 @@ TEST_CASE("a rank in front of a variable chooses who gets it") {
   CHECK(show_value(variable) == "3:URL=a:b=c");
   for (const char* text : {"3:LR", "x:LR=1", ":LR=1", "-1:LR=1", "1:2:LR=1", "1:=2"})
     CHECK_THROWS_AS(parse_variable("--env", text), Error);
-  CHECK(error_of(parse_variable, "0:FLEETRUN_RANK=2") ==
-        "--flag sets FLEETRUN_RANK, which fleetrun itself sets");
+  CHECK(
+      error_of(parse_variable, "0:FLEETRUN_RANK=2") ==
+      "--flag sets FLEETRUN_RANK, but names that begin with FLEETRUN_ are fleetrun's own: set it in the environment of fleetrun");
 }
 
 TEST_CASE("a template of torchrun becomes one of ours") {
