@@ -188,6 +188,36 @@ TEST_CASE("S3: when Slurm's daemons of a node are killed the run ends, and no ra
   CHECK_MESSAGE(contains(end.out, "lost node 1 (n2)"), end.out, end.err);
 }
 
+TEST_CASE("an elastic run of a rendered batch file goes on without a node that fails, and Slurm lets it") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Site site;
+  site.folder.write("job.json", R"({
+    "model": {"name": "mlp", "hidden": [64]},
+    "data": {"train": {"format": "synthetic", "samples": 8192, "shape": [1, 8, 8], "classes": 4}, "batch_size": 16, "uneven": "drop"},
+    "optimizer": {"name": "momentum", "learning_rate": 0.001},
+    "checkpoint": {"dir": "checkpoints", "every_steps": 200, "resume": "auto"},
+    "train": {"epochs": 100, "log_every": 10000, "threads": 1}
+  })");
+  const ChildResult end = site.run(
+      "\"$fleetrun\" render slurm --folder=\"$PWD\" --fleetrun=\"$fleetrun\" -- --nnodes=1:2 --nproc_per_node=1 --device=cpu "
+      "--cgroup=none --max_restart=1 job.json > batch || exit 8\n"
+      "sed -i '/--exclusive/d' batch\n"
+      "job=$(sbatch --parsable batch)\n"
+      "until_true 'ls output/checkpoints/*-step-*'\n"
+      "on_n2() { grep -lz '^SLURM_NODEID=1$' $(pgrep fleetrun | sed 's|.*|/proc/&/environ|') | cut -d/ -f3; }\n"
+      "kill -9 $(pgrep -f 'slurmd -N n2') $(on_n2)\n"
+      "until_true 'sinfo -h -n n2 -o %T | grep -q down'; state $job\n"
+      "await $job COMPLETED; cat log/*/node-0/report.json");
+  CHECK_MESSAGE(end.code == 0, end.out, end.err);
+  CHECK(contains(end.out, "RUNNING"));  // while Slurm knew of the failure
+  const auto report = nlohmann::json::parse(end.out.substr(end.out.find("\n{") + 1));
+  CHECK(report["cause"] == "finished");
+  CHECK(report["train"]["world_size"] == 1);
+  CHECK(report["train"]["epochs"] == 100);
+  REQUIRE(report["stand_stills"].size() == 1);
+  CHECK(contains(report["stand_stills"][0]["why"], "lost node 1"));
+}
+
 const std::string kBatch =
     "cat > batch <<'END'\n#!/bin/bash\nexec srun --ntasks-per-node=1 \"$fleetrun\" --cgroup=none "
     "--nproc_per_node=1 -- \"$@\"\nEND\n";

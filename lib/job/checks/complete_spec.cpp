@@ -160,7 +160,7 @@ void check_env(Draft& draft) {
     if (name.starts_with("FLEETRUN_"))
       draft.report(
           path,
-          "a name that is fleetrun's own, wanted another one, or set it in the environment of fleetrun");
+          "a reserved name, wanted one that does not begin with FLEETRUN_; set this one in fleetrun's own environment");
   }
 }
 

@@ -50,6 +50,12 @@ void add_running(pid_t root, std::vector<LeftProcess>& processes) {
   }
 }
 
+std::vector<LeftProcess> list_left_but(const std::vector<pid_t>& deaf, const std::vector<pid_t>& known) {
+  std::vector<LeftProcess> left = list_left(known);
+  std::erase_if(left, [&](const LeftProcess& one) { return std::ranges::find(deaf, one.pid) != deaf.end(); });
+  return left;
+}
+
 // Seconds for all numbers: for those who hide /proc from us.
 std::vector<pid_t> try_all_numbers() {
   std::vector<pid_t> children;
@@ -121,19 +127,20 @@ std::vector<LeftProcess> list_left(const std::vector<pid_t>& known) {
   return left;
 }
 
-void wait_for_left(TimePoint latest, const std::vector<pid_t>& known) {
-  while (Clock::now() < latest && !list_left(known).empty()) ::poll(nullptr, 0, kAskedPause_ms);
+void wait_for_left(TimePoint latest, const std::vector<pid_t>& known, const std::vector<pid_t>& deaf) {
+  while (Clock::now() < latest && !list_left_but(deaf, known).empty()) ::poll(nullptr, 0, kAskedPause_ms);
 }
 
-void ask_left_to_end(Clock::duration patience, const std::vector<pid_t>& known) {
+void ask_left_to_end(Clock::duration patience, const std::vector<pid_t>& known,
+                     const std::vector<pid_t>& deaf) {
   const TimePoint deadline = Clock::now() + patience;
-  for (const LeftProcess& process : list_left(known)) {
+  for (const LeftProcess& process : list_left_but(deaf, known)) {
     const UniqueFd pidfd = open_pidfd(process.pid);
     if (!pidfd) continue;
     send_signal(pidfd, SIGTERM);
     send_signal(pidfd, SIGCONT);
   }
-  wait_for_left(deadline, known);
+  wait_for_left(deadline, known, deaf);
 }
 
 std::vector<pid_t> end_all_children(Clock::duration patience, const std::vector<pid_t>& spared) {

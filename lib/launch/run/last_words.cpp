@@ -21,18 +21,19 @@ void LastWords::begin_attempt() {
   found_.reset();
 }
 
-// A rank that a signal has ended leaves only what has been asked to end, too.
+// What a rank leaves that somebody ended with a signal is asked to end, too, LeftOfRanks::kTimeToFollow later.
 void LastWords::look(const Verdict& verdict) {
   if (rank_ || !verdict.rank) return;
+  static_assert(kTimeToArrive < LeftOfRanks::kTimeToFollow);
   rank_ = verdict.rank;
-  if (verdict.ranks.at(static_cast<std::size_t>(*rank_)).leaves_group) return note();
-  note_at_ = Clock::now() + kTimeToArrive;
-  timer_.call_at(note_at_, [this] { note(); });
+  failed_ = Clock::now();
+  const bool leaves = verdict.ranks.at(static_cast<std::size_t>(*rank_)).leaves_processes;
+  timer_.call_at(failed_ + (leaves ? kTimeToArrive : kMostTime), [this] { note(); });
 }
 
 void LastWords::finish(const ProcessGroup& group) {
   if (!rank_ || found_) return;
-  group.wait_for_left(note_at_);
+  group.wait_for_left(failed_ + kTimeToArrive);
   note();
 }
 

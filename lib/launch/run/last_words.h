@@ -22,16 +22,18 @@ struct EndOfLog {
 // stderr, where it is apart and says something.
 EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank);
 
+// Notes the length of the log when the last words of the rank that failed have arrived there.
 class LastWords {
  public:
-  // For what the rank has written into a pipe, such as that of `tee`.
-  static constexpr auto kTimeToArrive = std::chrono::milliseconds(100);
+  // For what the rank has written into a pipe, such as that of `tee`: at least, and at most while its helpers go on.
+  static constexpr auto kTimeToArrive = std::chrono::milliseconds(250),
+                        kMostTime = std::chrono::milliseconds(1000);
 
   LastWords(EventLoop& loop, const Attempt& attempt, const LogFolder& logs);  // all outlive it
 
   void begin_attempt();
   void look(const Verdict& verdict);  // at each event: has a rank failed?
-  // What the ranks have left is asked to end now, so they have said what they had to say. Waits for what is on its way.
+  // Call it before you ask what the ranks have left to end. Waits until kTimeToArrive after the failure if anything is left.
   void finish(const ProcessGroup& group);
   const std::optional<EndOfLog>& found() const { return found_; }  // none: no rank has failed
 
@@ -41,7 +43,7 @@ class LastWords {
   const Attempt& attempt_;
   const LogFolder& logs_;
   std::optional<int> rank_;  // that failed
-  TimePoint note_at_;
+  TimePoint failed_;
   Timer timer_;
   std::optional<EndOfLog> found_;
 };

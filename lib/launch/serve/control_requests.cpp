@@ -62,10 +62,10 @@ JsonValue describe_rank(const RunControl& run, std::size_t rank) {
   }
   json.add("pid", record.pid);
   const auto stat = status ? std::nullopt : read_process_stat(record.pid);
-  json.add("state", verdict.leaves_group ? "its program ends"
-                    : status             ? status->describe()
-                    : stat               ? std::string(1, stat->state)
-                                         : "gone");
+  json.add("state", verdict.leaves_processes ? "program is ending"
+                    : status                 ? status->describe()
+                    : stat                   ? std::string(1, stat->state)
+                                             : "gone");
   json.add("seconds", seconds_between(record.started, status ? record.ended : Moment::now()));
   if (stat) add_load(record.pid, json);
   if (rank < run.state.pages.size()) {

@@ -15,10 +15,10 @@ struct WorkerExited {
   int rank = 0;
   ExitStatus status;
   std::string origin;  // who sent the signal that killed it, if fleetrun forwarded that: "fleetrun passed on"
-  bool leaves_group =
-      false;  // a signal asked it to end, and processes of its group still run; GroupEnded follows
+  bool leaves_processes =
+      false;  // a signal asked it to end, and what it has started still runs; LeftEnded follows
 };
-struct GroupEnded {  // the process group that the leader of this rank left is empty
+struct LeftEnded {  // what the leader of this rank has left has ended
   int rank = 0;
 };
 struct SpawnFailed {  // could not start this rank, and will not start the ranks after it
@@ -51,9 +51,9 @@ struct FinishedElsewhere {  // the first rank of the run to finish, on another n
 };
 struct HurryAsked {};     // somebody on another node pressed Ctrl-C again: kill the ranks
 struct NodesAnswered {};  // the answer that this node waited for has arrived
-using Event = std::variant<WorkerExited, GroupEnded, SpawnFailed, SignalReceived, HangFound, RollCalled,
-                           FrontLost, Woke, StoodStill, EndedElsewhere, SignalElsewhere, FinishedElsewhere,
-                           HurryAsked, NodesAnswered>;
+using Event =
+    std::variant<WorkerExited, LeftEnded, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke,
+                 StoodStill, EndedElsewhere, SignalElsewhere, FinishedElsewhere, HurryAsked, NodesAnswered>;
 
 // Actions.
 struct StartAttempt {  // all ranks, with new ports

@@ -148,18 +148,19 @@ bool ProcessGroup::look_for_deaths() {
   std::vector<std::pair<std::size_t, ExitStatus>> ends;
   for (const std::size_t rank : ranks)
     if (const auto status = status_of_ended(rank)) ends.emplace_back(rank, *status);
-  const bool any_asked =
-      std::ranges::any_of(ends, [&](const auto& end) { return request_of(end.first, end.second) != 0; });
+  const bool any_asked = std::ranges::any_of(
+      ends, [&](const auto& end) { return request_of(end.first, end.second).signal != 0; });
   const LeftByRank left = any_asked ? list_left_by_rank() : LeftByRank();
   for (const auto& [rank, status] : ends) on_exit(rank, status, left);
   return !ranks.empty();
 }
 
-// The signal that asked the leader to end: ours, or somebody else's that it died of. 0: none.
-int ProcessGroup::request_of(std::size_t rank, const ExitStatus& status) const {
-  if (leaders_[rank].asked != 0) return leaders_[rank].asked;
+// Ours, or the signal of somebody else that the leader died of.
+LeftOfRanks::Request ProcessGroup::request_of(std::size_t rank, const ExitStatus& status) const {
+  const Leader& leader = leaders_[rank];
+  if (leader.asked != 0) return {.signal = leader.asked, .group_has_it = leader.group_asked};
   const int signal = status.exit_code() - kSignalExitCode;
-  return ends_a_run(signal) ? signal : 0;
+  return {.signal = ends_a_run(signal) ? signal : 0, .by_fleetrun = false};
 }
 
 void ProcessGroup::wait_for_left(TimePoint latest) const { launch::wait_for_left(latest, own_children()); }
@@ -173,10 +174,8 @@ void ProcessGroup::end(Clock::duration patience) {
   }
   held_.clear();
   look_at_left_.cancel();
-  std::vector<pid_t> not_asked = own_children();
-  not_asked.insert(not_asked.end(), left_.deaf().begin(), left_.deaf().end());
+  if (patience > Clock::duration()) ask_left_to_end(patience, own_children(), left_.deaf());
   left_.forget();
-  if (patience > Clock::duration()) ask_left_to_end(patience, not_asked);
   if (cgroup_) cgroup_->kill_all();
   for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);
   survivors_ = end_all_children(std::min<Clock::duration>(kSweepPatience, options_.kill_wait),
@@ -206,27 +205,27 @@ void ProcessGroup::on_exit(std::size_t rank, const ExitStatus& status, const Lef
   const bool asked = status.how == ExitStatus::How::signaled && status.value == leader.sent &&
                      !has_handled(leader.sent, records_[rank].ended.steady - leader.sent_at);
   if (!asked) note_end_by_key(rank, status);
-  const bool leaves = leaves_group(rank, request_of(rank, status), left);
+  const bool leaves = leaves_processes(rank, request_of(rank, status), left);
   events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : "", leaves});
 }
 
-bool ProcessGroup::leaves_group(std::size_t rank, int request, const LeftByRank& left) {
-  if (request == 0) return false;
+bool ProcessGroup::leaves_processes(std::size_t rank, const LeftOfRanks::Request& request,
+                                    const LeftByRank& left) {
+  if (request.signal == 0) return false;
   const bool first = left_.empty();
-  if (!left_.add(static_cast<int>(rank), records_[rank].pid, request, leaders_[rank].group_asked, left))
-    return false;
-  if (first) look_at_left_.call_at(Clock::now() + kLookAtLeft, [this] { watch_left_groups(); });
+  if (!left_.add(static_cast<int>(rank), records_[rank].pid, request, left)) return false;
+  if (first) look_at_left_.call_at(Clock::now() + kLookAtLeft, [this] { watch_left(); });
   return true;
 }
 
 // A look at many processes takes a while; most of the time is for other things.
-void ProcessGroup::watch_left_groups() {
+void ProcessGroup::watch_left() {
   const TimePoint start = Clock::now();
-  for (const int rank : left_.take_ended(list_left_by_rank(), start)) events_.push(GroupEnded{rank});
+  for (const int rank : left_.take_ended(list_left_by_rank(), start)) events_.push(LeftEnded{rank});
   const TimePoint end = Clock::now();
   if (left_.empty()) return;
   const Clock::duration pause = std::max<Clock::duration>(kLookAtLeft, 10 * (end - start));
-  look_at_left_.call_at(end + pause, [this] { watch_left_groups(); });
+  look_at_left_.call_at(end + pause, [this] { watch_left(); });
 }
 
 std::vector<pid_t> ProcessGroup::leaders() const {
@@ -273,6 +272,7 @@ void ProcessGroup::act(const Terminate& action) {
     signal_group(action.rank, SIGINT);
   else if (leader.pidfd)
     send_signal(leader.pidfd, action.signal == SIGINT ? SIGTERM : action.signal);
+  if (leader.group_asked) interrupt_other_groups(records_[rank].pid);
   signal_group(action.rank, SIGCONT);
   release();
 }

@@ -17,7 +17,7 @@
 #include "launch/process/terminal_loan.h"
 #include "launch/process/usual_waits.h"
 #include "launch/supervise/event_queue.h"
-#include "launch/supervise/left_groups.h"
+#include "launch/supervise/left_of_ranks.h"
 #include "launch/supervise/run_state.h"
 
 namespace fleetrun::launch {
@@ -86,10 +86,10 @@ class ProcessGroup {
   };
 
   std::optional<ExitStatus> status_of_ended(std::size_t rank) const;
-  int request_of(std::size_t rank, const ExitStatus& status) const;
+  LeftOfRanks::Request request_of(std::size_t rank, const ExitStatus& status) const;
   void on_exit(std::size_t rank, const ExitStatus& status, const LeftByRank& left);
-  bool leaves_group(std::size_t rank, int request, const LeftByRank& left);
-  void watch_left_groups();
+  bool leaves_processes(std::size_t rank, const LeftOfRanks::Request& request, const LeftByRank& left);
+  void watch_left();
   std::vector<pid_t> leaders() const;
   std::vector<pid_t> own_children() const;
   LeftByRank list_left_by_rank() const;
@@ -104,7 +104,7 @@ class ProcessGroup {
   std::vector<WorkerRecord> records_;
   std::vector<Leader> leaders_;
   DeathWatch deaths_;
-  LeftGroups left_;
+  LeftOfRanks left_;
   Timer look_at_left_;
   std::map<pid_t, UniqueFd> held_;     // processes below the ranks that Hold stopped
   std::unique_ptr<RunCgroup> cgroup_;  // of the present attempt

@@ -77,7 +77,7 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
   rank.ended = now;
   if (phase_ != Phase::running) {
     rank.role = obeyed(event.status, stop_signal_) ? Role::stopped : Role::failed_after;
-    rank.leaves_group = event.leaves_group;
+    rank.leaves_processes = event.leaves_processes;
     return end_of_ranks(now);
   }
   if (event.status.ok()) {
@@ -85,22 +85,22 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
     return any_running() ? await_others(now) : end_of_ranks(now);
   }
   rank.role = Role::cause;
-  rank.leaves_group = event.leaves_group;
+  rank.leaves_processes = event.leaves_processes;
   set_cause(cause_of(event), event.status.exit_code());
   verdict_.rank = event.rank;
   verdict_.origin = event.origin;
-  if (may_be_one_of_many(event)) clocks_.doubt = now + kTimeForSignals;
+  if (may_be_one_of_many(event)) clocks_.doubt = clocks_.time(now) + kTimeForSignals;
   return stop(now);
 }
 
-// It ended by a signal, or as a shell does whose program ended by a signal, that would end the run, too.
+// Its exit code names a signal that would end the run, and that fleetrun did not send.
 bool Supervisor::may_be_one_of_many(const WorkerExited& end) const {
   const int signal = end.status.exit_code() - kSignalExitCode;
   return end.origin.empty() && (ends_a_run(signal) || is_chosen(signal));
 }
 
-Actions Supervisor::handle(const GroupEnded& event, TimePoint now) {
-  verdict_.ranks.at(static_cast<std::size_t>(event.rank)).leaves_group = false;
+Actions Supervisor::handle(const LeftEnded& event, TimePoint now) {
+  verdict_.ranks.at(static_cast<std::size_t>(event.rank)).leaves_processes = false;
   return stopping() ? end_of_ranks(now) : Actions();
 }
 
@@ -179,7 +179,9 @@ Actions Supervisor::end_by_signal(int signal, TimePoint now) {
     verdict_.signal = signal;
     return end_pause(Cause::stopped, kSignalExitCode + signal);
   }
-  if (stopping() && signal == SIGINT) return kill(now);
+  const bool of_all_nodes =
+      verdict_.cause == Cause::elsewhere && now - verdict_.asked_to_end.value_or(now) < kTimeForNodes;
+  if (stopping() && signal == SIGINT && !of_all_nodes) return kill(now);
   return clocks_.stand_still() ? go_on(now) : Actions();  // what does not run will never end
 }
 
@@ -192,7 +194,9 @@ Actions Supervisor::take_for_stop(int signal, TimePoint now) {
   verdict_.crash_loop = false;
   verdict_.signal = signal;
   set_cause(Cause::stopped, kSignalExitCode + signal);
-  return end_of_ranks(now);
+  Actions actions = clocks_.stand_still() ? go_on(now) : Actions();  // what does not run will never end
+  for (const Action& action : end_of_ranks(now)) actions.push_back(action);
+  return actions;
 }
 
 Actions Supervisor::suspend(TimePoint now) {

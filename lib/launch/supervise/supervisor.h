@@ -4,7 +4,7 @@
 //   running    --no progress, --timeout, ranks that do not
 //                follow one that finished, or a roll call of
 //                another node-------------------------------> diagnosing: call the roll, then stopping
-//   stopping   --the leader of a rank ends------------------> stopping: the rank counts until its process group is empty
+//   stopping   --the leader of a rank ends------------------> stopping: the rank counts until what it leaves has ended
 //   stopping   --the grace is over--------------------------> stopping groups: ask the groups of the ranks to end
 //   stopping groups --the group grace is over---------------> killing: kill every rank that is left
 //   stopping, stopping groups --Ctrl-C----------------------> killing
@@ -61,6 +61,8 @@ class Supervisor {
  public:
   // For the signals that somebody sends to the processes of a run one after the other.
   static constexpr auto kTimeForSignals = std::chrono::milliseconds(100);
+  // For the same signal to all nodes: SIGINT of another node and then one here are not Ctrl-C twice.
+  static constexpr auto kTimeForNodes = std::chrono::seconds(1);
 
   Supervisor(int ranks, SupervisorOptions options);
 
@@ -86,7 +88,7 @@ class Supervisor {
   enum class Phase { running, diagnosing, stopping, stopping_groups, killing, pausing, ended };
 
   Actions handle(const WorkerExited& event, TimePoint now);
-  Actions handle(const GroupEnded& event, TimePoint now);
+  Actions handle(const LeftEnded& event, TimePoint now);
   Actions handle(const SpawnFailed& event, TimePoint now);
   Actions handle(const SignalReceived& event, TimePoint now);
   Actions handle(const HangFound& event, TimePoint now);

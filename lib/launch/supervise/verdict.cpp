@@ -26,7 +26,7 @@ std::vector<int> ranks_that(const Verdict& verdict, Role role) {
   return numbers_of(verdict, [role](const RankVerdict& rank) { return rank.role == role; });
 }
 
-bool is_still_there(const RankVerdict& rank) { return rank.role == Role::running || rank.leaves_group; }
+bool is_still_there(const RankVerdict& rank) { return rank.role == Role::running || rank.leaves_processes; }
 
 std::vector<int> ranks_still_there(const Verdict& verdict) { return numbers_of(verdict, is_still_there); }
 

@@ -23,8 +23,8 @@ struct RankVerdict {
   Role role = Role::running;
   std::optional<ExitStatus> status;  // of its leader
   TimePoint ended;
-  bool leaves_group = false;  // its leader has ended, but processes that it has left still run
-  bool killed = false;        // fleetrun killed what was left of it, because its time was over
+  bool leaves_processes = false;  // its leader has ended, but processes that it has left still run
+  bool killed = false;            // fleetrun killed what was left of it
 };
 
 // The ranks of this node among those of the run.

@@ -19,14 +19,15 @@ TEST_CASE("W7: a rank that ignores SIGTERM is killed when the grace is over") {
 TEST_CASE(
     "hunt 4: that the program of a shell script had to be killed is said, and `ps` shows that it ends") {
   const ScriptLaunch launch;
-  ChildProcess process(launch.script_command({"--grace=2"},
+  ChildProcess process(launch.script_command({"--grace=60"},
                                              "sh -c 'trap : TERM; echo $$ > up.new && mv up.new up; "
                                              "while :; do sleep 0.02; done'\necho end\n"),
                        launch.options());
   const pid_t shell = parent_of(launch.pid_in("up"));
   process.send(SIGTERM);
   REQUIRE(comes_true([&] { return state_of(shell) == 'Z'; }, 5s));
-  CHECK(comes_true([&] { return contains(launch.run_words({"ps"}).out, "its program ends"); }, 1s));
+  CHECK(comes_true([&] { return contains(launch.run_words({"ps"}).out, "program is ending"); }, within(5s)));
+  process.send(SIGINT);
   const ChildResult result = process.wait();
   CHECK(result.code == 143);
   CHECK(contains(result.err, "s after it had asked it to end: rank 0\n"));
@@ -116,6 +117,53 @@ TEST_CASE("hunt 4: a program in another process group than its shell has the gra
     CHECK_MESSAGE(contains(launch.folder.read("log/workerlog.0"), "saved\n"), start);
     CHECK_FALSE(is_alive(pid));
   }
+}
+
+TEST_CASE("a child in a session of its own does not hold up the end of its rank") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const ScriptLaunch launch;
+  launch.folder.write("train.py",
+                      "import os, subprocess, sys, time\n"
+                      "code = 'import os, signal, time; signal.signal(15, lambda *_: os._exit(0)); "
+                      "os.rename(\"up.new\", \"up\"); time.sleep(100)'\n"
+                      "open('up.new', 'w').write(str(os.getpid()))\n"
+                      "subprocess.Popen([sys.executable, '-c', code], start_new_session=True)\n"
+                      "time.sleep(100)\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, "python3 train.py\necho end\n"),
+                       launch.options());
+  launch.pid_in("up");
+  process.send(SIGTERM);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 143);
+  CHECK(result.seconds < seconds_within(10s));
+}
+
+TEST_CASE("the last words of a rank arrive through a pipe, whatever its exit code") {
+  for (const int code : {3, 130, 143}) {
+    const ScriptLaunch launch;
+    launch.folder.write("slow.sh", "while read -r line; do sleep 0.1; echo \"$line\"; done\n");
+    launch.folder.write("rank.sh",
+                        "exec > >(bash slow.sh) 2>&1\necho last words\nexit " + std::to_string(code) + "\n");
+    const ChildResult result = launch.run_script({}, "exec bash rank.sh\n");
+    CHECK(result.code == code);
+    CHECK_MESSAGE(contains(result.err, "    last words\n"), code);
+  }
+}
+
+TEST_CASE("Ctrl-C reaches a program that `timeout` runs") {
+  const ScriptLaunch launch;
+  ChildProcess process(
+      launch.script_command({"--grace=60"}, "bash -c 'timeout 100 bash program.sh; echo end'\n"),
+      launch.options());
+  launch.folder.write("program.sh",
+                      "trap 'sleep 0.3; echo saved; exit 0' INT\necho $$ > up.new && mv up.new up\n"
+                      "while :; do sleep 0.02; done\n");
+  launch.pid_in("up");
+  process.send(SIGINT);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 130);
+  CHECK(contains(launch.folder.read("log/workerlog.0"), "saved\n"));
+  CHECK(result.seconds < seconds_within(10s));
 }
 
 TEST_CASE("hunt 1: a program that takes back its handler while it saves is left alone") {

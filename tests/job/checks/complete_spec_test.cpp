@@ -146,7 +146,7 @@ TEST_CASE("variables have names, and those of fleetrun itself are not for jobs")
       complaint(good_job(R"("env": {"9A": "x", "A B": "x", "FLEETRUN_RANK": "0", "_ok1": "x"})")) ==
       "a.json:4:15: env.9A: found no name of a variable, wanted letters, digits and _\n"
       "a.json:4:27: env.\"A B\": found no name of a variable, wanted letters, digits and _\n"
-      "a.json:4:49: env.FLEETRUN_RANK: found a name that is fleetrun's own, wanted another one, or set it in the environment of fleetrun");
+      "a.json:4:49: env.FLEETRUN_RANK: found a reserved name, wanted one that does not begin with FLEETRUN_; set this one in fleetrun's own environment");
 }
 
 TEST_CASE("a share of the training samples may take the place of a test set, not stand beside it") {

@@ -33,12 +33,12 @@ TEST_CASE("one failed worker stops the leaders of the rest, then their groups, t
 }
 
 TEST_CASE("a rank that was asked to end counts until its process group is empty, at most for the grace") {
-  const WorkerExited wrapper = {.rank = 1, .status = killed_by(SIGTERM), .leaves_group = true};
+  const WorkerExited wrapper = {.rank = 1, .status = killed_by(SIGTERM), .leaves_processes = true};
   Supervisor saves(2, {.grace = 10s});
   saves.on(exit_of(0, exited(7)), at(0s));
   CHECK(saves.on(wrapper, at(1s)).empty());
   CHECK_FALSE(saves.done());
-  saves.on(GroupEnded{1}, at(3s));
+  saves.on(LeftEnded{1}, at(3s));
   CHECK(saves.done());
   CHECK(saves.verdict().ranks[1].role == Role::stopped);
 
@@ -61,7 +61,7 @@ TEST_CASE("a rank that was asked to end counts until its process group is empty,
 
   Supervisor hurried(1, {.grace = 10s});
   hurried.on(SignalReceived{SIGINT}, at(0s));
-  hurried.on({WorkerExited{.rank = 0, .status = killed_by(SIGTERM), .leaves_group = true}}, at(1s));
+  hurried.on({WorkerExited{.rank = 0, .status = killed_by(SIGTERM), .leaves_processes = true}}, at(1s));
   hurried.on(SignalReceived{SIGINT}, at(2s));
   CHECK(hurried.done());
 }
@@ -82,10 +82,10 @@ TEST_CASE("a signal to us right after a rank died of one is the cause: somebody 
   CHECK(tree.verdict().exit_code == 143);
 
   Supervisor interrupted(1, {.grace = 10s});  // SIGINT during a stop would kill
-  interrupted.on({WorkerExited{.rank = 0, .status = killed_by(SIGINT), .leaves_group = true}}, at(0s));
+  interrupted.on({WorkerExited{.rank = 0, .status = killed_by(SIGINT), .leaves_processes = true}}, at(0s));
   CHECK(interrupted.on(SignalReceived{SIGINT}, at(20ms)).empty());
   CHECK_FALSE(interrupted.done());
-  interrupted.on(GroupEnded{0}, at(1s));
+  interrupted.on(LeftEnded{0}, at(1s));
   CHECK(interrupted.done());
   CHECK(interrupted.verdict().exit_code == 130);
 }
@@ -108,13 +108,38 @@ TEST_CASE("a rank that somebody else ended with a signal is the cause if no sign
   CHECK(by_us.done());
 }
 
+TEST_CASE("the time in which a signal to us explains the first death begins when a suspended run goes on") {
+  Supervisor supervisor(1, {.grace = 10s});
+  supervisor.start(at(0s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(1s));
+  CHECK(supervisor.on(exit_of(0, killed_by(SIGTERM)), at(7s)) == Actions{WakeAt{at(7100ms)}});
+  supervisor.on(Woke{}, at(7100ms));
+  CHECK(supervisor.done());
+}
+
+TEST_CASE("a signal to us that explains the first death resumes a run that was suspended meanwhile") {
+  Supervisor supervisor(2, {.grace = 10s});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, killed_by(SIGTERM)), at(1s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(1050ms));
+  CHECK(supervisor.on(SignalReceived{SIGTERM}, at(5050ms)) == Actions{Resume{1}, WakeAt{at(15s)}});
+  CHECK(supervisor.verdict().cause == Cause::stopped);
+}
+
+TEST_CASE("SIGINT to all nodes is no second Ctrl-C here, but one that comes later is") {
+  Supervisor supervisor(1, {.grace = 10s, .kill_wait = 30s});
+  supervisor.on(EndedElsewhere{"stopped by SIGINT (2) on node 0", 130, false, SIGINT}, at(0s));
+  CHECK(supervisor.on(SignalReceived{SIGINT}, at(900ms)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGINT}, at(1100ms)) == Actions{Kill{0}, WakeAt{at(31100ms)}});
+}
+
 TEST_CASE("what a rank leaves in its group when somebody else ends it with a signal has the grace, too") {
   Supervisor supervisor(1, {.grace = 10s, .group_grace = 1s});
-  CHECK(supervisor.on({WorkerExited{.rank = 0, .status = killed_by(SIGTERM), .leaves_group = true}},
+  CHECK(supervisor.on({WorkerExited{.rank = 0, .status = killed_by(SIGTERM), .leaves_processes = true}},
                       at(0s)) == Actions{WakeAt{at(10s)}, WakeAt{at(100ms)}});
   supervisor.on(Woke{}, at(100ms));
   CHECK(supervisor.on(Woke{}, at(10s)) == Actions{TerminateGroup{0}, WakeAt{at(11s)}});
-  supervisor.on(GroupEnded{0}, at(10500ms));
+  supervisor.on(LeftEnded{0}, at(10500ms));
   CHECK(supervisor.done());
   CHECK(supervisor.verdict().cause == Cause::killed);
 }

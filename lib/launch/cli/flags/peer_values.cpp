@@ -139,9 +139,9 @@ RankVariable parse_variable(const std::string& source, const std::string& text) 
   if (name.starts_with("FLEETRUN_"))
     throw Error(
         ErrorKind::usage,
-        fmt::format("{} sets {}, but names that begin with FLEETRUN_ are fleetrun's own: set it in the "
-                    "environment of fleetrun",
-                    source, name));
+        fmt::format(
+            "{} sets {}, but names that begin with FLEETRUN_ are reserved: set it in fleetrun's own environment",
+            source, name));
   return variable;
 }
 

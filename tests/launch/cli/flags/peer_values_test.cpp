@@ -76,7 +76,7 @@ TEST_CASE("a variable has a name that a shell takes, and is none of ours") {
         "--flag is \"1A=2\", must be NAME, NAME=VALUE, or RANK:NAME=VALUE for one rank");
   CHECK(
       error_of(parse_variable, "FLEETRUN_RANK=2") ==
-      "--flag sets FLEETRUN_RANK, but names that begin with FLEETRUN_ are fleetrun's own: set it in the environment of fleetrun");
+      "--flag sets FLEETRUN_RANK, but names that begin with FLEETRUN_ are reserved: set it in fleetrun's own environment");
 }
 
 TEST_CASE("a rank in front of a variable chooses who gets it") {
@@ -91,7 +91,7 @@ TEST_CASE("a rank in front of a variable chooses who gets it") {
     CHECK_THROWS_AS(parse_variable("--env", text), Error);
   CHECK(
       error_of(parse_variable, "0:FLEETRUN_RANK=2") ==
-      "--flag sets FLEETRUN_RANK, but names that begin with FLEETRUN_ are fleetrun's own: set it in the environment of fleetrun");
+      "--flag sets FLEETRUN_RANK, but names that begin with FLEETRUN_ are reserved: set it in fleetrun's own environment");
 }
 
 TEST_CASE("a template of torchrun becomes one of ours") {

@@ -14,20 +14,30 @@
 namespace fleetrun::launch {
 
 // A process belongs to the rank in whose process group it is, or else to that of its parent. An orphan in another group of our session, as
-// `timeout` makes one for itself and its program, belongs to the rank whose number its environment has. Daemons have sessions of their own.
+// `timeout` makes one for itself and its program, belongs to the rank whose number its environment has. Processes in sessions of their own,
+// such as daemons, belong to none.
 using LeftByRank = std::unordered_map<int, std::vector<LeftProcess>>;  // parents before their children
 LeftByRank by_rank(const std::vector<LeftProcess>& left, const std::vector<pid_t>& leaders);
 
-class LeftGroups {
+// Sends SIGINT to the programs below the leader that a terminal's Ctrl-C would miss: `timeout` and others that have made a process group
+// in our session. They pass it on to what they have started themselves.
+void interrupt_other_groups(pid_t leader);
+
+class LeftOfRanks {
  public:
   // For processes without a handler of their own: to end with those that have one, as `tee` does after it has read the rest, and then to
   // end after SIGTERM, which they may ignore.
   static constexpr auto kTimeToFollow = std::chrono::milliseconds(300),
                         kTimeToEnd = std::chrono::milliseconds(1000);
 
-  // The leader of the rank has ended, but is not reaped. `signal` asked it to end; its whole process group has got that signal, too, if
-  // `group_has_it`. Asks what is left; false: nothing is.
-  bool add(int rank, pid_t leader, int signal, bool group_has_it, const LeftByRank& left);
+  struct Request {
+    int signal = 0;             // with which the leader was asked to end; 0: it was not asked
+    bool by_fleetrun = true;    // otherwise its last words may still be in a pipe to `tee`
+    bool group_has_it = false;  // its whole process group has got the signal
+  };
+  // The leader of the rank has ended, but is not reaped. Asks what is left to end, too: at once, or after kTimeToFollow if it was not
+  // fleetrun who asked the leader. False: nothing is left.
+  bool add(int rank, pid_t leader, const Request& request, const LeftByRank& left);
   // Asks processes that are new. Forgets the ranks of which there is nobody to wait for, and returns them.
   std::vector<int> take_ended(const LeftByRank& left, TimePoint now);
   bool empty() const { return groups_.empty(); }
@@ -39,8 +49,8 @@ class LeftGroups {
   struct Group {
     int rank = 0;
     pid_t leader = 0;
-    int signal = 0;
-    bool has_it = false;
+    Request request;
+    TimePoint ask_at;
     std::set<pid_t> asked, told;                    // those with a handler, and the others
     std::optional<TimePoint> alone_since, told_at;  // nobody with a handler is left
   };

@@ -1,4 +1,4 @@
-#include "launch/supervise/left_groups.h"
+#include "launch/supervise/left_of_ranks.h"
 
 #include <unistd.h>
 
@@ -28,17 +28,19 @@ int handled_by(pid_t pid, int signal) {
   return handles(pid, SIGTERM) ? SIGTERM : 0;
 }
 
+bool is_in_our_session(pid_t pid) { return ::getsid(pid) == ::getsid(0); }
+
 void send_to_member(pid_t pid, int signal) {
   const UniqueFd pidfd = open_pidfd(pid);
-  if (pidfd && ::getsid(pid) == ::getsid(0)) send_signal(pidfd, signal);
+  if (pidfd && is_in_our_session(pid)) send_signal(pidfd, signal);
 }
 
 std::optional<int> rank_in_environment(pid_t pid) {
-  if (::getsid(pid) != ::getsid(0)) return std::nullopt;
   const std::string number = read_variable(pid, "PADDLE_LOCAL_RANK");
+  const char* const end = number.data() + number.size();
   int rank = 0;
-  const auto problem = std::from_chars(number.data(), number.data() + number.size(), rank).ec;
-  return problem == std::errc() ? std::optional(rank) : std::nullopt;
+  const auto [stop, problem] = std::from_chars(number.data(), end, rank);
+  return problem == std::errc() && stop == end ? std::optional(rank) : std::nullopt;
 }
 
 }  // namespace
@@ -46,9 +48,10 @@ std::optional<int> rank_in_environment(pid_t pid) {
 LeftByRank by_rank(const std::vector<LeftProcess>& left, const std::vector<pid_t>& leaders) {
   std::unordered_map<pid_t, int> of_leader, of_process;
   for (int rank = 0; rank < std::ssize(leaders); ++rank)
-    of_leader[leaders[static_cast<std::size_t>(rank)]] = rank;
+    if (const pid_t leader = leaders[static_cast<std::size_t>(rank)]; leader > 0) of_leader[leader] = rank;
   LeftByRank ranks;
   for (const LeftProcess& process : left) {
+    if (!is_in_our_session(process.pid)) continue;
     const auto group = of_leader.find(::getpgid(process.pid));
     const auto parent = of_process.find(process.parent);
     const std::optional<int> rank = group != of_leader.end()     ? group->second
@@ -61,22 +64,33 @@ LeftByRank by_rank(const std::vector<LeftProcess>& left, const std::vector<pid_t
   return ranks;
 }
 
-bool LeftGroups::add(int rank, pid_t leader, int signal, bool group_has_it, const LeftByRank& left) {
+void interrupt_other_groups(pid_t leader) {
+  std::unordered_set<pid_t> covered;
+  for (const pid_t pid : list_process_tree(leader)) {
+    const auto stat = read_process_stat(pid);
+    if (!stat || ::getpgid(pid) == leader || !is_in_our_session(pid)) continue;
+    if (!covered.contains(stat->parent)) send_to_member(pid, SIGINT);
+    covered.insert(pid);
+  }
+}
+
+bool LeftOfRanks::add(int rank, pid_t leader, const Request& request, const LeftByRank& left) {
   const std::vector<LeftProcess> members = members_of(rank, left);
   if (members.empty()) return false;
+  const TimePoint now = Clock::now();
   groups_.push_back({.rank = rank,
                      .leader = leader,
-                     .signal = signal,
-                     .has_it = group_has_it,
+                     .request = request,
+                     .ask_at = request.by_fleetrun ? now : now + kTimeToFollow,
                      .asked = {},
                      .told = {},
                      .alone_since = {},
                      .told_at = {}});
-  ask(groups_.back(), members, Clock::now());
+  ask(groups_.back(), members, now);
   return true;
 }
 
-std::vector<int> LeftGroups::take_ended(const LeftByRank& left, TimePoint now) {
+std::vector<int> LeftOfRanks::take_ended(const LeftByRank& left, TimePoint now) {
   std::vector<int> ended;
   for (Group& group : std::exchange(groups_, {})) {
     const std::vector<LeftProcess> members = members_of(group.rank, left);
@@ -92,13 +106,14 @@ std::vector<int> LeftGroups::take_ended(const LeftByRank& left, TimePoint now) {
   return ended;
 }
 
-void LeftGroups::forget() {
+void LeftOfRanks::forget() {
   groups_.clear();
   deaf_.clear();
 }
 
 // First those that handle the signal. They may still need the others: who saves a checkpoint prints into a pipe to `tee`.
-void LeftGroups::ask(Group& group, const std::vector<LeftProcess>& members, TimePoint now) {
+void LeftOfRanks::ask(Group& group, const std::vector<LeftProcess>& members, TimePoint now) {
+  if (now < group.ask_at) return;
   if (ask_handlers(group, members)) {
     group.alone_since.reset();
     group.told_at.reset();
@@ -118,14 +133,15 @@ void LeftGroups::ask(Group& group, const std::vector<LeftProcess>& members, Time
 
 // Whether one is left. Who was asked may save something until it is gone, whatever it makes of another signal meanwhile. Its children are
 // its own affair: forked ones have its handler, and would save the same.
-bool LeftGroups::ask_handlers(Group& group, const std::vector<LeftProcess>& members) {
+bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& members) {
   std::unordered_set<pid_t> covered;
   for (const LeftProcess& member : members) {
     if (!covered.contains(member.parent) && group.asked.count(member.pid) == 0) {
-      const int signal = handled_by(member.pid, group.signal);
+      const int signal = handled_by(member.pid, group.request.signal);
       if (signal == 0) continue;
       group.asked.insert(member.pid);
-      const bool has_it = group.has_it && signal == group.signal && ::getpgid(member.pid) == group.leader;
+      const bool has_it = group.request.group_has_it && signal == group.request.signal &&
+                          ::getpgid(member.pid) == group.leader;
       if (!has_it) send_to_member(member.pid, signal);
     }
     covered.insert(member.pid);
