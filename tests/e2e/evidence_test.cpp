@@ -63,6 +63,33 @@ TEST_CASE("hunt 4: what the helpers of a rank write after its death is not why i
   }
 }
 
+TEST_CASE("hunt 7: a helper that sees at once that its rank is dead is not named as the cause") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("helper.py",
+                      "import json, sys\nfor _ in range(9): pass\njson.loads(sys.stdin.readline())\n");
+  launch.folder.write("train.py",
+                      "import subprocess, sys, time\n"
+                      "helper = subprocess.Popen([sys.executable, 'helper.py'], stdin=subprocess.PIPE)\n"
+                      "time.sleep(0.3)\n"
+                      "raise ValueError('label 12 is out of range')\n");
+  CHECK(launch.run_words({"train.py"}).code == 1);
+  CHECK(
+      launch.report()["exception"].get<std::string>().starts_with("ValueError: label 12 is out of range ("));
+}
+
+TEST_CASE("hunt 7: a process of multiprocessing that loses its parent is not named as the cause") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  CHECK(exception_of("import multiprocessing as mp, time\n"
+                     "def work(queue): queue.get()\n"
+                     "if __name__ == '__main__':\n"
+                     "    queue = mp.Manager().Queue()\n"
+                     "    mp.Process(target=work, args=(queue,)).start()\n"
+                     "    time.sleep(0.3)\n"
+                     "    raise ValueError('label 12 is out of range')\n")
+            .starts_with("ValueError: label 12 is out of range ("));
+}
+
 TEST_CASE("an exception is named whatever its message says, and not if the script caught it and trained on") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   CHECK(

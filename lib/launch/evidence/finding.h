@@ -29,8 +29,10 @@ struct Finding {
   Weight weight = Weight::last_words;
   int code = 0;  // the only exit code that it explains; 0: any
   // Of a traceback:
-  bool from_top = false;  // from the top level of the program, as when nobody catches the exception
-  std::string prefix;     // in front of each line
+  bool from_top = false;   // from the top level of the program, as when nobody catches the exception
+  bool has_header = true;  // else its beginning is out of sight, or between lines of others
+  std::string file;        // of the first frame
+  std::string prefix;      // in front of each line
 };
 
 }  // namespace fleetrun::launch

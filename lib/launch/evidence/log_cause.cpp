@@ -24,6 +24,8 @@ constexpr std::size_t kLongestPart = 300;      // bytes, of each part of the sen
 constexpr std::size_t kLastWords = 10;         // lines of a message; Python ends with 1 after an exception
 constexpr std::size_t kFewLastWords = 3;       // after another code, the program itself chose its end
 
+constexpr int kUncaughtInPython = 1;  // the exit code
+
 int signal_of(const ExitStatus& status) {
   if (status.how == ExitStatus::How::signaled) return status.value;
   return status.value > kSignalExitCode && status.value <= kSignalExitCode + SIGSYS
@@ -68,9 +70,32 @@ std::string hint_for(const std::string& what) {
   return "";
 }
 
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+constexpr std::array<std::string_view, 6> kParentIsGone = {"EOFError",
+                                                           "BrokenPipeError",
+                                                           "ConnectionResetError",
+                                                           "ConnectionRefusedError",
+                                                           "ConnectionAbortedError",
+                                                           "KeyboardInterrupt"};
+
+// `before`: the line before the traceback, "Process SpawnProcess-2:".
+bool is_child_without_parent(std::string_view before, const Finding& traceback) {
+  before = without_prefix(before, traceback.prefix);
+  const bool of_child = before.starts_with("Process ") && before.ends_with(':');
+  return of_child && std::ranges::any_of(kParentIsGone, [&](std::string_view error) {
+           return traceback.cause.what.starts_with(error);
+         });
+}
+
+bool is_uncaught_in(std::string_view script, const Finding& traceback) {
+  return traceback.from_top && !script.empty() && file_name(traceback.file) == file_name(script);
+}
+
 class Judge {
  public:
-  Judge(const LogLines& log, const ExitStatus& status) : status_(status), ending_(ending_of(status)) {
+  Judge(const LogLines& log, const ExitStatus& status, std::string_view script)
+      : status_(status), ending_(ending_of(status)) {
     // An exception that nobody caught, then a thread that nobody joined: C++ aborts while Python leaves.
     if (ending_ == kAbort &&
         log.text.find("terminate called without an active exception") != std::string::npos)
@@ -79,6 +104,7 @@ class Judge {
     for (Finding& message : find_messages(log)) add_message(std::move(message));
     std::stable_sort(findings_.begin(), findings_.end(),
                      [](const Finding& a, const Finding& b) { return a.first > b.first; });  // last one first
+    weaken_what_follows(log.lines, script);
     const bool may_be_uncaught = status.exit_code() == 1 || ending_ != kExit;
     if (may_be_uncaught) extend_last_message(log.lines);
     last_words_ = last_words_begin(log.lines, findings_, may_be_uncaught ? kLastWords : kFewLastWords);
@@ -92,6 +118,22 @@ class Judge {
   }
 
  private:
+  // Other processes that fail because the rank ends: those of Python's multiprocessing, whose parent is gone, and programs that the rank's
+  // script has started. They may print that even before the rank has ended, while Python leaves.
+  void weaken_what_follows(const std::vector<std::string>& lines, std::string_view script) {
+    std::size_t end_of_script = 0;
+    for (const Finding& finding : findings_)
+      if (finding.endings != 0 && is_uncaught_in(script, finding))
+        end_of_script = std::max(end_of_script, finding.end);
+    for (Finding& finding : findings_) {
+      const bool may_be_uncaught = finding.from_top || !finding.has_header;
+      const bool of_child = finding.first > 0 && is_child_without_parent(lines[finding.first - 1], finding);
+      if (of_child) finding.code = kUncaughtInPython;
+      if (of_child || (end_of_script > 0 && finding.first >= end_of_script && may_be_uncaught))
+        finding.weight = Weight::echo;
+    }
+  }
+
   void add_message(Finding message) {  // what an exception's own lines repeat says nothing new
     const bool repeated = std::any_of(findings_.begin(), findings_.end(), [&](const Finding& other) {
       return message.first >= other.first && message.first < other.end;
@@ -121,15 +163,21 @@ class Judge {
 
 }  // namespace
 
-LogCause find_log_cause(std::string_view log_end, const ExitStatus& status) {
+LogCause find_log_cause(std::string_view log_end, const ExitStatus& status, std::string_view script) {
   if (ending_of(status) == 0) return {};
   if (log_end.size() > kMostText) log_end.remove_prefix(log_end.size() - kMostText);
   const LogLines log = read_log_lines(log_end);
-  LogCause cause = Judge(log, status).decide();
+  LogCause cause = Judge(log, status, script).decide();
   for (std::string* part : {&cause.what, &cause.place, &cause.from})
     *part = shorten(std::move(*part), kLongestPart);
   cause.hint = hint_for(cause.what);
   return cause;
+}
+
+std::string script_of(const std::vector<std::string>& command) {
+  const auto script =
+      std::ranges::find_if(command, [](const std::string& word) { return word.ends_with(".py"); });
+  return script == command.end() ? "" : *script;
 }
 
 std::string describe(const LogCause& cause) {

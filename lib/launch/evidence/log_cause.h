@@ -6,6 +6,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launch/process/exit_status.h"
 
@@ -18,7 +19,10 @@ struct LogCause {
   std::string hint;   // what the user can do about it; mostly ""
 };
 
-LogCause find_log_cause(std::string_view log_end, const ExitStatus& status);
+// `script`: the Python program that the rank runs; "": another one, or unknown.
+LogCause find_log_cause(std::string_view log_end, const ExitStatus& status, std::string_view script = {});
+
+std::string script_of(const std::vector<std::string>& command);
 
 std::string describe(const LogCause& cause);  // "ValueError: bad batch (train.py:12, in main)"
 

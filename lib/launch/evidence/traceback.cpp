@@ -72,7 +72,11 @@ bool is_top(std::string_view place) {
 }
 
 void add_frame(Finding& found, std::string place) {
-  if (found.cause.place.empty()) found.from_top = is_top(place);
+  if (found.cause.place.empty()) {
+    found.from_top = is_top(place);
+    found.file = place.substr(0, place.find(','));
+    found.file.resize(std::min(found.file.size(), found.file.rfind(':')));
+  }
   found.cause.place = std::move(place);
 }
 
@@ -87,6 +91,7 @@ std::string prefix_of(const std::vector<std::string>& lines, std::size_t first) 
 
 Finding read_plain(const std::vector<std::string>& lines, std::size_t first, bool has_header) {
   Finding found = {.first = first, .end = first + 1};
+  found.has_header = has_header;
   const std::string prefix = found.prefix = prefix_of(lines, first);
   std::size_t foreign = 0;
   for (std::size_t i = has_header ? first + 1 : first; i < lines.size(); ++i) {

@@ -27,6 +27,7 @@ struct DeathScene {  // where to look
   pid_t pid = -1;
   ExitStatus status;
   std::string origin;                             // of the signal that ended it, when it came through us
+  std::string script;                             // of Python, which the rank runs; "": another program
   std::string log;                                // files
   std::string error_file;                         // the content of TORCHELASTIC_ERROR_FILE
   std::string log_end;                            // the end of the log

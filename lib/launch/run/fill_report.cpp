@@ -13,6 +13,7 @@
 
 #include "base/error/error.h"
 #include "launch/console/console_plan.h"
+#include "launch/evidence/log_cause.h"
 #include "launch/host/limits.h"
 #include "launch/logs/last_lines.h"
 #include "launch/logs/log_names.h"
@@ -109,11 +110,13 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
   report.ran = own_command(attempt, static_cast<std::size_t>(rank), report);
-  const auto [log, end] = last_words ? *last_words : end_of_log(attempt, logs, rank);
+  const EndOfLog words = last_words ? *last_words : end_of_log(attempt, logs, rank);
+  const LogFile& log = words.log;
   report.logs.at(static_cast<std::size_t>(rank)) = log.path;
   if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
-  std::string log_end = read_log_end(log, kLogEnd, end);
+  const std::string script = script_of(report.ran.empty() ? report.command : report.ran);
+  std::string log_end = words_of(words, status.value_or(ExitStatus()), script, kLogEnd);
   report.last_lines = last_lines(log_end, kLastLines);
   report.log_problem = log_end.empty() ? problem_of_reading(log) : 0;
   if (!status || status->ok()) return;
@@ -122,6 +125,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
                        .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
                        .status = *status,
                        .origin = report.verdict.origin,
+                       .script = script,
                        .log = log.path,
                        .error_file = logs.read_error_file(rank),
                        .log_end = std::move(log_end),

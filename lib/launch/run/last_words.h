@@ -4,7 +4,9 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
+#include <string>
 
 #include "launch/logs/growing_file.h"
 #include "launch/logs/log_folder.h"
@@ -17,10 +19,16 @@ namespace fleetrun::launch {
 
 struct EndOfLog {
   LogFile log;
-  off_t size = 0;  // bytes, when the rank had ended
+  off_t at_death = 0;  // its length in bytes
+  off_t size =
+      0;  // when all had arrived that the rank had written into a pipe; a helper may have been as fast
 };
 // stderr, where it is apart and says something.
 EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank);
+// What the log says of the death of this script, from its last bytes, at most `most`: what follows at_death only if there is no cause
+// before.
+std::string words_of(const EndOfLog& end, const ExitStatus& status, const std::string& script,
+                     std::size_t most);
 
 // Notes the length of the log when the last words of the rank that failed have arrived there.
 class LastWords {
@@ -44,6 +52,7 @@ class LastWords {
   const LogFolder& logs_;
   std::optional<int> rank_;  // that failed
   TimePoint failed_;
+  off_t at_death_ = 0;
   Timer timer_;
   std::optional<EndOfLog> found_;
 };

@@ -37,11 +37,15 @@ struct Overloaded : Cases... {
 template <typename... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;  // older versions of clang need to be told
 
+std::vector<int> chosen_signals(const LaunchOptions& options) {
+  const auto& signals = options.signals_to_handle.value;
+  return signals ? signals->numbers : std::vector<int>();
+}
+
 // Over several nodes the Coordinator of the first one decides about restarts (launch/nodes/coordinator.h).
 SupervisorOptions supervisor_options(const RunPlan& plan, int first_attempt) {
   const LaunchOptions& options = plan.options;
-  const auto& signals = options.signals_to_handle.value;
-  return {.stop_signals = signals ? signals->numbers : std::vector<int>(),
+  return {.stop_signals = chosen_signals(options),
           .grace = options.grace.value,
           .kill_wait = options.kill_wait.value,
           .roll_call_wait = StackDump::kPatience,
@@ -59,7 +63,8 @@ ProcessGroupOptions group_options(const RunPlan& plan) {
   return {.ranks = plan.cluster.local_size(),
           .use_cgroup = plan.options.cgroup.value != UseCgroup::none,
           .kill_wait = plan.options.kill_wait.value,
-          .interactive = plan.options.interactive.value};
+          .interactive = plan.options.interactive.value,
+          .stop_signals = chosen_signals(plan.options)};
 }
 
 int first_attempt_of(const NodeSession* nodes) { return nodes == nullptr ? 0 : nodes->placed().attempt; }

@@ -160,7 +160,8 @@ LeftOfRanks::Request ProcessGroup::request_of(std::size_t rank, const ExitStatus
   const Leader& leader = leaders_[rank];
   if (leader.asked != 0) return {.signal = leader.asked, .group_has_it = leader.group_asked};
   const int signal = status.exit_code() - kSignalExitCode;
-  return {.signal = ends_a_run(signal) ? signal : 0, .by_fleetrun = false};
+  const bool ends = ends_a_run(signal) || std::ranges::count(options_.stop_signals, signal) > 0;
+  return {.signal = ends ? signal : 0, .by_fleetrun = false};
 }
 
 void ProcessGroup::wait_for_left(TimePoint latest) const { launch::wait_for_left(latest, own_children()); }

@@ -34,7 +34,8 @@ struct ProcessGroupOptions {
   int ranks = 1;
   bool use_cgroup = true;  // if fleetrun can make one
   Clock::duration kill_wait = kUsualKillWait;
-  std::optional<int> interactive;  // the number in the run of the rank that has the terminal
+  std::optional<int> interactive;      // the number in the run of the rank that has the terminal
+  std::vector<int> stop_signals = {};  // besides those that always end a run
 };
 
 // Fourteen members, because all that has to end with the ranks is here: their processes, the cgroup and the loan of the terminal.

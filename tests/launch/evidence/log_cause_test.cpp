@@ -125,6 +125,39 @@ TEST_CASE("lines after a traceback that could be its message or work are judged 
   }
 }
 
+TEST_CASE("programs of a script that fail because the script has ended are not named") {
+  const std::string own =
+      "Traceback (most recent call last):\n  File \"/me/train.py\", line 6, in <module>\nValueError: label 12\n";
+  const std::string helper =
+      "Traceback (most recent call last):\n  File \"/me/help.py\", line 2, in <module>\nRuntimeError: no data\n";
+  const std::string fragment = "  File \"/lib/json.py\", line 355, in raw_decode\nJSONDecodeError: x\n";
+  const auto named = [](const std::string& log, const char* script) {
+    return find_log_cause(log, exited(1), script).what;
+  };
+  CHECK(named(own + helper, "train.py") == "ValueError: label 12");
+  CHECK(named(own + helper + fragment + fragment, "./train.py") == "ValueError: label 12");
+  CHECK(named(helper + own, "train.py") == "ValueError: label 12");
+  CHECK(named(own + helper, "") == "RuntimeError: no data");
+  CHECK(named(helper, "train.py") == "RuntimeError: no data");
+  const std::string on_helper =
+      "Traceback (most recent call last):\n  File \"/me/train.py\", line 9, in <module>\n"
+      "subprocess.CalledProcessError: Command 'help.py' returned non-zero exit status 1.\n";
+  CHECK(named(helper + on_helper, "train.py") == "RuntimeError: no data");
+  CHECK(named(own + "step 5, loss 2\nstep 6, loss 1\n" + helper + on_helper, "train.py") ==
+        "RuntimeError: no data");
+}
+
+TEST_CASE("a process of multiprocessing whose parent is gone is named only if nothing else is") {
+  const std::string own =
+      "Traceback (most recent call last):\n  File \"train.py\", line 6, in main\nValueError: label 12\n";
+  const std::string child =
+      "Process SpawnProcess-2:\nTraceback (most recent call last):\n"
+      "  File \"/lib/process.py\", line 314, in _bootstrap\n    self.run()\nEOFError\n";
+  CHECK(find_log_cause(own + child, exited(1)).what == "ValueError: label 12");
+  CHECK(find_log_cause(child, exited(1)).what == "EOFError");
+  CHECK(find_log_cause("cannot open shard 7\n" + child, exited(3)).what.empty());
+}
+
 TEST_CASE("an exception is named, however many lines its message has") {
   for (const int count : {0, 1, 10, 11, 15, 100, 1000, 5000}) {
     CAPTURE(count);
