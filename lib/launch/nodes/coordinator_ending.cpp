@@ -134,7 +134,10 @@ Coordinator::Actions Coordinator::lose(Node& node, const NodeFailure& failure, T
     std::erase_if(nodes_, [](const Node& one) { return one.state == State::lost; });
     return actions;
   }
-  if (!had_ended && !node.failure) node.failure = failure;
+  if (!had_ended && !node.failure)
+    node.failure = failure;
+  else if (!node.departure)
+    node.loss = failure.line;
   if (phase_ == Phase::preparing) {
     if (!options_.elastic()) return end(node.failure, static_cast<int>(&node - nodes_.data()));
     if (attempt_ == 0) stop_began_ = ended_ = now;  // later, no rank works since the attempt before
@@ -192,7 +195,11 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
     failure.block += line;
     ending_->block += line;
   }
-  if (!may_start_again(failure)) return end(failure, first);
+  for (const std::string& loss : later_losses()) {
+    failure.block += fmt::format("fleetrun: then {}\n", loss);
+    ending_->block += fmt::format("fleetrun: then {}\n", loss);
+  }
+  if (!may_start_again(failure)) return end(without_nodes(failure), first);
   if (lost_any() && worth_restarting(options_.restart, failure.exit_code)) {
     if (!restarts_.after_loss(now)) return end(without_restart(failure), first);
     return go_on(failure, {}, now);
@@ -207,6 +214,20 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
 NodeFailure Coordinator::without_restart(NodeFailure failure) const {
   if (!restarts_.forbidden()) failure.block += no_restart_is_left(options_.restart);
   return failure;
+}
+
+// A run that is not elastic cannot start again without one of its nodes.
+NodeFailure Coordinator::without_nodes(NodeFailure failure) const {
+  if (!later_losses().empty() && options_.restart.most > 0 && !restarts_.forbidden())
+    failure.block += "fleetrun: no restart, because the run needs all its nodes\n";
+  return failure;
+}
+
+std::vector<std::string> Coordinator::later_losses() const {
+  std::vector<std::string> losses;
+  for (const Node& node : nodes_)
+    if (!node.loss.empty()) losses.push_back(node.loss);
+  return losses;
 }
 
 bool Coordinator::may_start_again(const NodeFailure& failure) const {

@@ -1,5 +1,6 @@
 #include "launch/run/shared_run.h"
 
+#include <algorithm>
 #include <csignal>
 #include <string_view>
 #include <utility>
@@ -77,6 +78,7 @@ void SharedRun::pass_on(const Event& event) {
   if (const auto* end = std::get_if<EndedElsewhere>(&event)) {
     ending_ = true;
     end_elsewhere_ = *end;
+    ended_elsewhere_at_ = sources_.events.noticed_at();
   }
   note_suspension(event);
   tell_signal(event);
@@ -87,8 +89,15 @@ void SharedRun::pass_on(const Event& event) {
   if (!verdict) return;
   const NodeFailure failure = failure_here(*verdict, sources_.nodes.shared(Clock::now()));
   if (std::holds_alternative<FrontLost>(event) && sources_.nodes.hand_over(failure)) return;
-  if (std::exchange(ending_, true)) hurry(event);
+  if (std::exchange(ending_, true) && !is_of_all_nodes(sources_.events.noticed_at())) hurry(event);
   sources_.nodes.send(Failed{attempt_, failure});
+}
+
+// A signal now may be the one that another node got a moment ago, and that ended the attempt.
+bool SharedRun::is_of_all_nodes(TimePoint now) const {
+  const Verdict& verdict = sources_.state.verdict;
+  const auto here = verdict.cause == Cause::elsewhere ? verdict.asked_to_end : std::nullopt;
+  return now - std::max(ended_elsewhere_at_, here.value_or(TimePoint())) < Supervisor::kTimeForNodes;
 }
 
 // A second Ctrl-C kills the ranks of all nodes.

@@ -60,6 +60,7 @@ class SharedRun {
                             ExitReport& report);
   FromFirst wait();
   void pass_on(const Event& event);
+  bool is_of_all_nodes(TimePoint now) const;
   void hurry(const Event& event);
   void note_suspension(const Event& event);
   void tell_signal(const Event& event);
@@ -76,6 +77,7 @@ class SharedRun {
   bool ending_ = false;        // this node knows that the attempt is ending
   TimePoint failed_at_;
   std::optional<EndedElsewhere> end_elsewhere_;  // of this attempt, after the ranks here had ended
+  TimePoint ended_elsewhere_at_;
 };
 
 }  // namespace fleetrun::launch

@@ -137,12 +137,13 @@ TEST_CASE("a second Ctrl-C on one node kills the ranks of all at once") {
   }
 }
 
-TEST_CASE("Ctrl-C on a node that another one's Ctrl-C stops kills all ranks, too") {
+TEST_CASE(
+    "hunt 9: SIGINT to both nodes, one after the other, is one Ctrl-C, and another one kills all ranks") {
   Cluster cluster(2);
   const std::string shared = cluster.shared().path();
   cluster.start({"--nproc_per_node=1", "--grace=50", "--", "/bin/sh", "-c",
-                 "trap ': > " + shared + "/asked.$RANK' INT; : > " + shared +
-                     "/ready.$RANK; while :; do sleep 0.05; done"});
+                 "trap ': > " + shared + "/asked.$RANK' INT; echo $$ > " + shared + "/pid.$RANK; : > " +
+                     shared + "/ready.$RANK; while :; do sleep 0.05; done"});
   const auto all_have = [&](const std::string& name) {
     return comes_true([&] { return cluster.shared().has(name + ".0") && cluster.shared().has(name + ".1"); },
                       within(10s));
@@ -150,6 +151,11 @@ TEST_CASE("Ctrl-C on a node that another one's Ctrl-C stops kills all ranks, too
   REQUIRE(all_have("ready"));
   cluster.send(0, SIGINT);
   REQUIRE(all_have("asked"));
+  cluster.send(1, SIGINT);
+  const auto any_ended = [&] {
+    return !is_alive(cluster.pid_in("pid.0")) || !is_alive(cluster.pid_in("pid.1"));
+  };
+  CHECK_FALSE(comes_true(any_ended, kSameSignal + 100ms));
   cluster.send(1, SIGINT);
   for (const ChildResult& end : cluster.ends(10s)) {
     CHECK(end.code == 130);

@@ -449,6 +449,10 @@ TEST_CASE("a rank that fails on a node that is then lost is no failure of the pr
   scene.end({1}, 0);
   REQUIRE(scene.last<Again>(1) != nullptr);
   CHECK(scene.last<Again>(1)->delay == 0);
+  CHECK(scene.last<Again>(1)->failure->block.find("fleetrun: then lost node 1") != std::string::npos);
+  scene.be_ready({1}, 1);
+  REQUIRE(scene.coordinator.stand_stills().size() == 1);
+  CHECK(scene.coordinator.stand_stills().front().why.starts_with("rank 1 was killed; then lost node 1 ("));
 }
 
 }  // namespace
