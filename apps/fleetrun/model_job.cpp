@@ -76,7 +76,9 @@ bool has_batch_files(const fs::path& folder) {
 
 JsonValue data_set_at(const fs::path& path) {
   std::error_code problem;
-  if (!fs::exists(path, problem))
+  const bool is_there = fs::exists(path, problem);
+  if (problem) throw file_error(problem.value(), "opening", path);
+  if (!is_there)
     throw Error(ErrorKind::missing, fmt::format("the data set {} does not exist", path.string()));
   const bool is_folder = fs::is_directory(path, problem);
   if (path.extension() == ".bin" || (is_folder && has_batch_files(path)))

@@ -19,7 +19,9 @@ namespace {
 
 // A log folder, or a history.csv.
 launch::NamedHistory read_history_of(const std::string& name) {
-  const std::string path = std::filesystem::is_directory(name) ? name + "/" + launch::kHistoryName : name;
+  std::error_code problem;  // read_file() tells of it
+  const std::string path =
+      std::filesystem::is_directory(name, problem) ? name + "/" + launch::kHistoryName : name;
   launch::NamedHistory named = {name, launch::parse_history(read_file(path, launch::kMostHistoryBytes))};
   if (named.history.empty())
     throw Error(ErrorKind::data,

@@ -1,4 +1,5 @@
 // fleetrun watch: the page of a run in a browser, up to date.
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -19,7 +20,10 @@ namespace fleetrun {
 
 int run_watch_command(const FoundFlags& found, const Environment& environment) {
   const std::string folder = find_log_dir(found, environment);
-  if (!std::filesystem::is_directory(folder))
+  std::error_code problem;
+  const bool is_folder = std::filesystem::is_directory(folder, problem);
+  if (problem.value() == EACCES) throw file_error(problem.value(), "opening", folder);
+  if (!is_folder)
     throw Error(ErrorKind::missing,
                 fmt::format("found no folder {}/, wanted the log folder of a run", folder),
                 "--log_dir names it");

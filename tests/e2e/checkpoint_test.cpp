@@ -77,6 +77,35 @@ TEST_CASE("merged gradients of another scale are left out of a training that goe
   CHECK(contains(newest(launch).at("manifest.json"), "\"batches\": 3"));
 }
 
+TEST_CASE("hunt 8: what the saved training did not have for each rank does not keep it from going on") {
+  const Words local = {"strategy.localsgd=true", "strategy.localsgd_configs.k_steps=4", "train.epochs=null"};
+  const Words merging = {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=4",
+                         "train.epochs=null"};
+  const Words sgd = {"optimizer.name=sgd", "optimizer.momentum=null", "optimizer.learning_rate=0.01"};
+  const Words frozen = {R"(model.freeze=["f1"])"};
+  struct Change {
+    std::vector<Words> both, before, after;
+    const char* says;
+  };
+  for (const Change& change :
+       {Change{{local}, {}, {{"strategy.amp=true"}}, "the checkpoint has no loss scale"},
+        Change{{local, sgd}, {frozen}, {}, ""},
+        Change{{merging, sgd}, {frozen}, {}, "they are not of all weights that this training changes"}}) {
+    const Training launch("mlp");
+    const auto words_of = [&](const std::vector<Words>& own, const char* steps) {
+      Words all = {steps};
+      for (const auto* list : {&change.both, &own})
+        for (const Words& words : *list) all.insert(all.end(), words.begin(), words.end());
+      return all;
+    };
+    const ChildResult first = train(launch, words_of(change.before, "train.max_steps=6"));
+    REQUIRE_MESSAGE(first.code == 0, first.err);
+    const ChildResult more = train(launch, words_of(change.after, "train.max_steps=9"));
+    REQUIRE_MESSAGE(more.code == 0, more.err);
+    CHECK_MESSAGE(contains(more.out, change.says), more.out);
+  }
+}
+
 // Like the lock of a rank 0 that was lost with its node, until the file server forgets it.
 TEST_CASE("after a restart, rank 0 waits for the lock of its checkpoint folder, and then trains") {
   const Training launch("lenet");

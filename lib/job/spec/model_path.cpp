@@ -13,7 +13,9 @@ std::string model_path(const std::string& name) {
   std::error_code problem;
   if (!fs::is_directory(name, problem)) return name;
   const fs::path file = fs::path(name) / kModelFile;
-  if (!fs::exists(file, problem))
+  const bool is_there = fs::exists(file, problem);
+  if (problem) throw file_error(problem.value(), "opening", file);
+  if (!is_there)
     throw Error(ErrorKind::missing, fmt::format("the folder {} has no {}", name, kModelFile),
                 "wanted a model file, a checkpoint, or the output.dir of a training that has ended");
   return file.string();

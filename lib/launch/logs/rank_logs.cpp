@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 
@@ -33,6 +34,7 @@ std::vector<RankLog> find_logs(const std::string& folder) {
     const auto [stop, wrong] = std::from_chars(name.data() + kLogName.size(), end, rank);
     if (wrong == std::errc{} && stop == end) logs.push_back({rank, errors});
   }
+  if (problem.value() == EACCES) throw file_error(problem.value(), "opening", folder);
   if (logs.empty())
     throw Error(ErrorKind::missing, fmt::format("{}/ has no logs of a run", folder),
                 "--log_dir names the folder of the run");

@@ -58,18 +58,27 @@ int ranks_in(const Safetensors* file, const Value& value) {
   return ranks;
 }
 
-// Each rank's own tensors.
+// Rank 0 knows.
+bool all_know(bool here, comm::Communicator& all_ranks) {
+  std::int64_t answer = here ? 1 : 0;
+  all_ranks.broadcast({&answer, 1, DType::i64}, 0);
+  return answer != 0;
+}
+
+// Each rank's own tensors. Of what the saved training did not have (a weight that was frozen, a loss scale), all ranks have the same already.
 void share_own(const Checkpoint* checkpoint, const Program& program, Storage& storage,
                comm::Communicator& all_ranks) {
   const Safetensors* const file = rank_states_file(checkpoint);
-  for (const ValueId id : own_tensors_of(program))
+  for (const ValueId id : own_tensors_of(program)) {
+    const Value& value = program.value(id);
+    if (!all_know(ranks_in(file, value) > 0, all_ranks)) continue;
     for (int rank = 0; rank < all_ranks.size(); ++rank) {
-      const Value& value = program.value(id);
       std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
       if (file != nullptr) values = values_in(*file, name_on(value, rank), value, checkpoint->path);
       all_ranks.broadcast(floats(values), 0);
       if (all_ranks.rank() == rank) storage.write(value.name, values);
     }
+  }
 }
 
 // The numbers of adaptive_localsgd go on. When all ranks start from the mean, it is as if they had just made it.
@@ -85,11 +94,15 @@ void share_schedule(const Checkpoint* checkpoint, const Value& schedule, bool fr
   storage.write(schedule.name, values);
 }
 
-void share_snapshot(const Checkpoint* checkpoint, const Value& snapshot, Storage& storage,
-                    comm::Communicator& all_ranks) {
+// The mean that `weight` had, which the ranks were made equal to last. A weight that was frozen still is that mean.
+void share_snapshot(const Checkpoint* checkpoint, const Value& snapshot, const Value& weight,
+                    Storage& storage, comm::Communicator& all_ranks) {
+  const Safetensors* const file = rank_states_file(checkpoint);
   std::vector<float> values(static_cast<std::size_t>(count_of(snapshot.shape)));
-  if (checkpoint != nullptr)
-    values = values_in(*rank_states_file(checkpoint), snapshot.name, snapshot, checkpoint->path);
+  if (file != nullptr && file->tensors.contains(snapshot.name))
+    values = values_in(*file, snapshot.name, snapshot, checkpoint->path);
+  else if (file != nullptr)
+    values = storage.read(weight.name);
   all_ranks.broadcast(floats(values), 0);
   storage.write(snapshot.name, values);
 }
@@ -173,7 +186,8 @@ std::string share_rank_states(const Checkpoint* checkpoint, const Program& progr
   std::string mean_only =
       file == nullptr ? "" : "the ranks go on with the mean of what each had saved for itself";
   if (own.empty()) return mean_only;
-  std::int64_t saved = ranks_in(file, program.value(own.front()));
+  std::int64_t saved = 0;
+  for (const ValueId id : own) saved = std::max<std::int64_t>(saved, ranks_in(file, program.value(id)));
   all_ranks.broadcast({&saved, 1, DType::i64}, 0);
   if (saved == 0) return mean_only;
   const bool from_mean = saved != all_ranks.size();
@@ -182,7 +196,7 @@ std::string share_rank_states(const Checkpoint* checkpoint, const Program& progr
     if (value.of == kNone)
       share_schedule(checkpoint, value, from_mean, storage, all_ranks);
     else if (!from_mean)
-      share_snapshot(checkpoint, value, storage, all_ranks);
+      share_snapshot(checkpoint, value, program.value(value.of), storage, all_ranks);
   }
   if (!from_mean) {
     share_own(checkpoint, program, storage, all_ranks);

@@ -139,10 +139,15 @@ void share_owned(const Checkpoint* checkpoint, const Program& program, Storage& 
   hand_out_owned(file(kOptimizerFile), optimizer_states_of(program), program, storage, all_ranks);
 }
 
-std::string leave_out_merged_gradients(Checkpoint& checkpoint, const TrainingState& now) {
+std::string leave_out_merged_gradients(Checkpoint& checkpoint, const TrainingState& now,
+                                       const Program& program) {
   if (!checkpoint.files.contains(kMergedFile)) return "";
   const int batches = checkpoint.state.merged.batches;
+  const bool has_all = std::ranges::all_of(merged_gradients_of(program), [&](ValueId id) {
+    return checkpoint.files.at(kMergedFile).tensors.contains(merged_name(program.value(id), 0));
+  });
   std::string why = difference_of_merging(checkpoint.state, now);
+  if (why.empty() && !has_all) why = "they are not of all weights that this training changes";
   if (now.merged.k_steps == 1) why = "this training merges none";
   if (batches == 0) why = "the checkpoint does not say how many batches they are from";
   if (why.empty()) return "";

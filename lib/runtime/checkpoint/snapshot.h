@@ -31,7 +31,8 @@ void share_owned(const Checkpoint* checkpoint, const Program& program, Storage& 
 
 // Removes the gradients of strategy.gradient_merge from a checkpoint if the training `now` cannot add to them (difference_of_merging).
 // Returns a line about it, "" if nothing was removed.
-std::string leave_out_merged_gradients(Checkpoint& checkpoint, const TrainingState& now);
+std::string leave_out_merged_gradients(Checkpoint& checkpoint, const TrainingState& now,
+                                       const Program& program);
 
 // The gradients that each rank has merged since the last update (strategy.gradient_merge), from the checkpoint to their ranks. Every
 // rank calls it; `checkpoint` is rank 0's, null on the others. Returns from how many batches they are.

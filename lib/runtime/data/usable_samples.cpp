@@ -78,7 +78,9 @@ void UsableSamples::read_with_retries(Framing framing, ReadScratch& scratch, std
     } catch (const std::bad_alloc&) {
       throw Error(ErrorKind::os, fmt::format("no memory to read {}", data_set_.describe(framing.sample)));
     } catch (const Error& problem) {
-      if (problem.kind() == ErrorKind::data || problem.kind() == ErrorKind::os) throw;
+      if (problem.kind() == ErrorKind::data || problem.kind() == ErrorKind::os ||
+          problem.kind() == ErrorKind::permission)
+        throw;
       // It was there when the data set was opened: what is wrong now is the disk.
       if (reads > kRetries)
         throw Error(ErrorKind::io, fmt::format("{} (read {} times)", problem.message(), reads));

@@ -92,6 +92,23 @@ TEST_CASE("the current folder was removed and is needed: said before anything is
   }
 }
 
+TEST_CASE("what lies in a folder of another user has no permission, whichever command reads it") {
+  if (!is_root()) LEAVE_OUT("only root can run as another user");
+  const Launch launch;
+  std::filesystem::create_directories(launch.folder / "closed/log");
+  std::filesystem::permissions(launch.folder / "closed", std::filesystem::perms::owner_all);
+  std::ofstream(launch.folder / "picture.png") << "x";
+  for (const Words& words :
+       {Words{"plot", "closed/history.csv"}, Words{"watch", "--log_dir=closed/log"},
+        Words{"logs", "--log_dir=closed/log"}, Words{"predict", "closed/log", "picture.png"},
+        Words{"eval", "closed/log", "picture.png"}}) {
+    Words command = {FLEETRUN_BINARY};
+    command.insert(command.end(), words.begin(), words.end());
+    const ChildResult result = run_child(as_nobody(command), launch.options());
+    CHECK_MESSAGE(result.code == 77, words.front(), result.err);
+  }
+}
+
 TEST_CASE("a umask that keeps us from our own files is refused, one that keeps nobody out is harmless") {
   const ScriptLaunch launch;
   const ChildResult refused = launch.run_after("umask 0777", Launch::command({}, {"ready", "started"}));

@@ -61,6 +61,14 @@ TEST_CASE("the error of a broken file names the key that leaves such files out")
   CHECK(error_of([&] { read(samples, 0); }).hint().empty());
 }
 
+TEST_CASE("a file that may not be read is not tried again") {
+  NotingSet set(2, {0});
+  UsableSamples samples(set, {});
+  set.kind_of_problem = ErrorKind::permission;
+  CHECK(error_of([&] { read(samples, 0); }).kind() == ErrorKind::permission);
+  CHECK(set.reads.at(0).size() == 1);
+}
+
 TEST_CASE("a good sample is read to its end once") {
   const NotingSet set(4, {});
   UsableSamples samples(set, {});

@@ -117,7 +117,7 @@ TEST_CASE(
   test::run_trainers(job, 1, [&](test::TrainedRank& rank) {
     Checkpoint checkpoint = test::as_checkpoint(saved);
     CHECK(
-        leave_out_merged_gradients(checkpoint, {.merged = {.k_steps = 2}}) ==
+        leave_out_merged_gradients(checkpoint, {.merged = {.k_steps = 2}}, {}) ==
         "the merged gradients of 1 batch are left out: k_steps is 2 and was 3; the next update comes after 2 batches");
     test::resume_from(&checkpoint, 1, rank);
     const test::Weights before = test::weights_of(rank.trainer);
@@ -141,15 +141,15 @@ TEST_CASE("merged gradients of an older checkpoint, or for a training that merge
     saved = test::snapshot_after(rank, 2);
   });
   Checkpoint merged = test::as_checkpoint(saved), unmerged = test::as_checkpoint(saved);
-  CHECK(leave_out_merged_gradients(merged, saved.state).empty());
+  CHECK(leave_out_merged_gradients(merged, saved.state, {}).empty());
   CHECK(merged.files.contains(kMergedFile));
   CHECK(
-      leave_out_merged_gradients(unmerged, {}) ==
+      leave_out_merged_gradients(unmerged, {}, {}) ==
       "the merged gradients of 2 batches are left out: this training merges none; the next update comes after 1 batch");
   CHECK_FALSE(unmerged.files.contains(kMergedFile));
   merged.state.merged = {};
   CHECK(
-      leave_out_merged_gradients(merged, saved.state) ==
+      leave_out_merged_gradients(merged, saved.state, {}) ==
       "the merged gradients are left out: the checkpoint does not say how many batches they are from; the next update comes after 3 batches");
 }
 

@@ -233,7 +233,7 @@ TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batche
   correct_powers(checkpoint, anew.decays);
   const std::string note =
       load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
-  const std::string left_out = leave_out_merged_gradients(checkpoint, anew);
+  const std::string left_out = leave_out_merged_gradients(checkpoint, anew, training.trainer.whole_program());
   const Length length = training.job.train.max_steps ? Length::steps : Length::epochs;
   TrainingState point = plan_resume(checkpoint.state, anew, batches, length, training.job.data.uneven);
   training.out << fmt::format("resuming from {}: {}", printable(checkpoint.path), describe(point))
