@@ -45,7 +45,7 @@ class CardOfModel {
   explicit CardOfModel(const std::string& path) : path_(path), header_(read_header(path)) {}
 
   JsonValue value(const std::string& key) const {
-    const JsonValue found = optional(key);
+    JsonValue found = optional(key);
     if (found.is(Kind::null))
       throw Error(
           ErrorKind::data,

@@ -43,7 +43,7 @@ int run_plot_command(const FoundFlags& found, const Environment&) {
     print_answer(picture);
     return 0;
   }
-  require_ours(out, {.text = launch::kOverlayStart}, "choose another file with -o");
+  require_ours(out, Mark{.text = launch::kOverlayStart}, "choose another file with -o");
   replace_file(out, picture);
   return 0;
 }

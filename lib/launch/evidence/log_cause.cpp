@@ -83,13 +83,32 @@ constexpr std::array<std::string_view, 6> kParentIsGone = {"EOFError",
 bool is_child_without_parent(std::string_view before, const Finding& traceback) {
   before = without_prefix(before, traceback.prefix);
   const bool of_child = before.starts_with("Process ") && before.ends_with(':');
-  return of_child && std::ranges::any_of(kParentIsGone, [&](std::string_view error) {
+  const bool in_library = traceback.cause.place.find("/multiprocessing/") != std::string::npos ||
+                          traceback.cause.what.starts_with("KeyboardInterrupt");
+  return of_child && in_library && std::ranges::any_of(kParentIsGone, [&](std::string_view error) {
            return traceback.cause.what.starts_with(error);
          });
 }
 
+// "train.py", "./train.py" and "/me/train.py" name the script of the frame "/me/train.py".
+bool is_script(std::string_view script, std::string_view file) {
+  if (script.starts_with("./")) script.remove_prefix(2);
+  const auto ends = [](std::string_view path, std::string_view end) {
+    return path == end || (path.ends_with(end) && path[path.size() - end.size() - 1] == '/');
+  };
+  return !script.empty() && !file.empty() && (ends(file, script) || ends(script, file));
+}
+
 bool is_uncaught_in(std::string_view script, const Finding& traceback) {
-  return traceback.from_top && !script.empty() && file_name(traceback.file) == file_name(script);
+  return traceback.from_top && is_script(script, traceback.file);
+}
+
+// In one of its frames, as when a profiler runs the script.
+bool names_script(const std::vector<std::string>& lines, const Finding& traceback, std::string_view script) {
+  const std::string frame = fmt::format("{}\", line ", file_name(script));
+  return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(traceback.first),
+                     lines.begin() + static_cast<std::ptrdiff_t>(std::min(traceback.end, lines.size())),
+                     [&](const std::string& line) { return line.find(frame) != std::string::npos; });
 }
 
 class Judge {
@@ -125,13 +144,25 @@ class Judge {
     for (const Finding& finding : findings_)
       if (finding.endings != 0 && is_uncaught_in(script, finding))
         end_of_script = std::max(end_of_script, finding.end);
+    const std::size_t work = end_of_script == 0 ? 0 : first_work_after(lines, end_of_script);
     for (Finding& finding : findings_) {
-      const bool may_be_uncaught = finding.from_top || !finding.has_header;
+      const bool of_other =
+          (finding.from_top || !finding.has_header) && !names_script(lines, finding, script);
       const bool of_child = finding.first > 0 && is_child_without_parent(lines[finding.first - 1], finding);
       if (of_child) finding.code = kUncaughtInPython;
-      if (of_child || (end_of_script > 0 && finding.first >= end_of_script && may_be_uncaught))
-        finding.weight = Weight::echo;
+      const bool follows = finding.first >= end_of_script && finding.first < work && of_other;
+      if (of_child || follows) finding.weight = Weight::echo;
     }
+  }
+
+  // The first line from there on that is in no traceback, and not empty: somebody has worked.
+  std::size_t first_work_after(const std::vector<std::string>& lines, std::size_t start) const {
+    std::vector<bool> is_found(lines.size());
+    for (const Finding& finding : findings_)
+      for (std::size_t i = finding.first; i < std::min(finding.end, lines.size()); ++i) is_found[i] = true;
+    std::size_t line = start;
+    while (line < lines.size() && (is_found[line] || lines[line].empty())) ++line;
+    return line;
   }
 
   void add_message(Finding message) {  // what an exception's own lines repeat says nothing new
@@ -175,9 +206,11 @@ LogCause find_log_cause(std::string_view log_end, const ExitStatus& status, std:
 }
 
 std::string script_of(const std::vector<std::string>& command) {
-  const auto script =
-      std::ranges::find_if(command, [](const std::string& word) { return word.ends_with(".py"); });
-  return script == command.end() ? "" : *script;
+  for (const std::string& word : command) {
+    if (word == "-m" || word == "-c" || word.find(' ') != std::string::npos) break;
+    if (word.ends_with(".py")) return word;
+  }
+  return "";
 }
 
 std::string describe(const LogCause& cause) {

@@ -137,7 +137,7 @@ class Coordinator {
     Ready ready;
     std::optional<NodeFailure> failure;
     std::optional<NodeFailure> departure;  // why the others go on without it once its ranks have ended
-    std::string loss;                      // it was lost after its failure, or after its ranks had ended
+    std::optional<NodeFailure> loss;       // it was lost after its failure, or after its ranks had ended
     JsonValue ranks;
     std::vector<std::string> roll_call;
     std::optional<SignsOfLife> signs;  // none: the node has sent none in this attempt
@@ -206,7 +206,7 @@ class Coordinator {
   Actions go_on_or_end(TimePoint now);
   NodeFailure without_restart(NodeFailure failure) const;
   NodeFailure without_nodes(NodeFailure failure) const;
-  std::vector<std::string> later_losses() const;
+  std::vector<std::string> losses_after(const NodeFailure& failure) const;
   bool may_start_again(const NodeFailure& failure) const;
   bool lost_any() const;
   std::optional<int> first_to_fail() const;

@@ -137,7 +137,7 @@ Coordinator::Actions Coordinator::lose(Node& node, const NodeFailure& failure, T
   if (!had_ended && !node.failure)
     node.failure = failure;
   else if (!node.departure)
-    node.loss = failure.line;
+    node.loss = failure;
   if (phase_ == Phase::preparing) {
     if (!options_.elastic()) return end(node.failure, static_cast<int>(&node - nodes_.data()));
     if (attempt_ == 0) stop_began_ = ended_ = now;  // later, no rank works since the attempt before
@@ -195,7 +195,7 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
     failure.block += line;
     ending_->block += line;
   }
-  for (const std::string& loss : later_losses()) {
+  for (const std::string& loss : losses_after(failure)) {
     failure.block += fmt::format("fleetrun: then {}\n", loss);
     ending_->block += fmt::format("fleetrun: then {}\n", loss);
   }
@@ -218,15 +218,23 @@ NodeFailure Coordinator::without_restart(NodeFailure failure) const {
 
 // A run that is not elastic cannot start again without one of its nodes.
 NodeFailure Coordinator::without_nodes(NodeFailure failure) const {
-  if (!later_losses().empty() && options_.restart.most > 0 && !restarts_.forbidden())
+  const auto cause = cause_called(failure.cause);
+  const bool would_start_again = cause && facts_of(*cause).restarts && options_.restart.most > 0 &&
+                                 !restarts_.forbidden() &&
+                                 worth_restarting(options_.restart, failure.exit_code);
+  if (would_start_again && lost_any())
     failure.block += "fleetrun: no restart, because the run needs all its nodes\n";
   return failure;
 }
 
-std::vector<std::string> Coordinator::later_losses() const {
+// Those of other nodes that happened at the same time are told as such.
+std::vector<std::string> Coordinator::losses_after(const NodeFailure& failure) const {
   std::vector<std::string> losses;
-  for (const Node& node : nodes_)
-    if (!node.loss.empty()) losses.push_back(node.loss);
+  for (const Node& node : nodes_) {
+    const bool is_loss = node.failure && node.failure->cause == facts_of(Cause::node_lost).name;
+    const NodeFailure* const loss = node.loss ? &*node.loss : is_loss ? &*node.failure : nullptr;
+    if (loss != nullptr && loss->at - failure.at > loss->error + failure.error) losses.push_back(loss->line);
+  }
   return losses;
 }
 

@@ -319,7 +319,7 @@ Coordinator::Actions Coordinator::take_in(TimePoint now) {
 Coordinator::Actions Coordinator::go_on(const NodeFailure& failure, Clock::duration delay, TimePoint now) {
   const bool stands_already = !standing_.why.empty();
   standing_.why += (stands_already ? "; then " : "") + failure.line;
-  for (const std::string& loss : later_losses()) standing_.why += "; then " + loss;
+  for (const std::string& loss : losses_after(failure)) standing_.why += "; then " + loss;
   const TimePoint happened{std::chrono::nanoseconds(failure.at)};
   if (!stands_already) standing_.detection = std::max(stop_began_ - happened, Clock::duration());
   std::vector<std::string> lost;

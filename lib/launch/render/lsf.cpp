@@ -94,7 +94,7 @@ std::string write_lsf(const BatchRun& run) {
        {"log_dir", quote_word(run.log_dir)},
        {"hosts", hosts_of_lsf(run)},
        {"start", start_nodes(run, others_of_lsf())},
-       {"wait", wait_for_first_node()}});
+       {"wait", wait_for_first_node(run)}});
 }
 
 }  // namespace fleetrun::launch

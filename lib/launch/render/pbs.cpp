@@ -106,7 +106,7 @@ std::string write_pbs(const BatchRun& run) {
        {"log_dir", quote_word(run.log_dir)},
        {"hosts", hosts_of_pbs(run)},
        {"start", start_nodes(run, others_of_pbs(run))},
-       {"wait", wait_for_first_node()}});
+       {"wait", wait_for_first_node(run)}});
 }
 
 }  // namespace fleetrun::launch

@@ -77,7 +77,16 @@ std::string meeting_port(const BatchRun& run, const std::string& job_number) {
          job_number + " % 10000))\n";
 }
 
-std::string wait_for_first_node() {
+std::string code_of_elastic_run(const BatchRun& run) {
+  if (!run.least_nodes) return "";
+  return R"(# The run goes on without a node that is lost. When it has finished, the code of that node does not count.
+if [ "$code" != 0 ] && grep -qs '^  "cause": "finished"' "$logs"/node-*/report.json; then
+  code=0
+fi
+)";
+}
+
+std::string wait_for_first_node(const BatchRun& run) {
   return R"(
 # fleetrun stops the ranks of all nodes. A rank of a job file with checkpoints saves one first.
 trap 'again=true; kill -s TERM "$run"' INT TERM
@@ -86,8 +95,8 @@ trap 'again=true; kill -s TERM "$run"' INT TERM
          R"(
 # All nodes end with the same exit code.
 wait
-exit "$code"
-)";
+)" + code_of_elastic_run(run) +
+         "exit \"$code\"\n";
 }
 
 }  // namespace fleetrun::launch

@@ -28,7 +28,10 @@ std::string start_nodes(const BatchRun& run, const std::string& others);
 // Why the port of a meeting point is what it is, and its assignment; `job_number` is a shell expression.
 std::string meeting_port(const BatchRun& run, const std::string& job_number);
 
-// SIGINT and SIGTERM stop the run; waits, and ends with the exit code of node 0, which is that of the run.
-std::string wait_for_first_node();
+// The nodes of an elastic run go on without one that is lost: then `code` is that of the run, which another node knows. "" for other runs.
+std::string code_of_elastic_run(const BatchRun& run);
+
+// SIGINT and SIGTERM stop the run; waits, and ends with the exit code of the run, which is that of node 0.
+std::string wait_for_first_node(const BatchRun& run);
 
 }  // namespace fleetrun::launch

@@ -116,7 +116,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
   const std::string script = script_of(report.ran.empty() ? report.command : report.ran);
-  std::string log_end = words_of(words, status.value_or(ExitStatus()), script, kLogEnd);
+  std::string log_end = read_log_end(log, kLogEnd, words.size);
   report.last_lines = last_lines(log_end, kLastLines);
   report.log_problem = log_end.empty() ? problem_of_reading(log) : 0;
   if (!status || status->ok()) return;

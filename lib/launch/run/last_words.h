@@ -4,9 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <cstddef>
 #include <optional>
-#include <string>
 
 #include "launch/logs/growing_file.h"
 #include "launch/logs/log_folder.h"
@@ -19,23 +17,16 @@ namespace fleetrun::launch {
 
 struct EndOfLog {
   LogFile log;
-  off_t at_death = 0;  // its length in bytes
-  off_t size =
-      0;  // when all had arrived that the rank had written into a pipe; a helper may have been as fast
+  off_t size = 0;  // bytes, when the last words of the rank had arrived
 };
 // stderr, where it is apart and says something.
 EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank);
-// What the log says of the death of this script, from its last bytes, at most `most`: what follows at_death only if there is no cause
-// before.
-std::string words_of(const EndOfLog& end, const ExitStatus& status, const std::string& script,
-                     std::size_t most);
 
 // Notes the length of the log when the last words of the rank that failed have arrived there.
 class LastWords {
  public:
-  // For what the rank has written into a pipe, such as that of `tee`: at least, and at most while its helpers go on.
-  static constexpr auto kTimeToArrive = std::chrono::milliseconds(250),
-                        kMostTime = std::chrono::milliseconds(1000);
+  // For what the rank has written into a pipe, such as that of `tee`.
+  static constexpr auto kTimeToArrive = std::chrono::milliseconds(250);
 
   LastWords(EventLoop& loop, const Attempt& attempt, const LogFolder& logs);  // all outlive it
 
@@ -52,7 +43,6 @@ class LastWords {
   const LogFolder& logs_;
   std::optional<int> rank_;  // that failed
   TimePoint failed_;
-  off_t at_death_ = 0;
   Timer timer_;
   std::optional<EndOfLog> found_;
 };

@@ -1,6 +1,5 @@
 #include "launch/run/shared_run.h"
 
-#include <algorithm>
 #include <csignal>
 #include <string_view>
 #include <utility>
@@ -44,7 +43,7 @@ std::string second_line(const std::string& block) {
 
 std::optional<Again> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, ExitReport& report) {
   attempt_ = attempt;
-  told_failure_ = told_finish_ = ending_ = false;
+  told_failure_ = told_finish_ = ending_ = asked_to_end_ = false;
   end_elsewhere_.reset();
   Ready ready = {.attempt = attempt,
                  .ports = {},
@@ -78,7 +77,6 @@ void SharedRun::pass_on(const Event& event) {
   if (const auto* end = std::get_if<EndedElsewhere>(&event)) {
     ending_ = true;
     end_elsewhere_ = *end;
-    ended_elsewhere_at_ = sources_.events.noticed_at();
   }
   note_suspension(event);
   tell_signal(event);
@@ -89,15 +87,16 @@ void SharedRun::pass_on(const Event& event) {
   if (!verdict) return;
   const NodeFailure failure = failure_here(*verdict, sources_.nodes.shared(Clock::now()));
   if (std::holds_alternative<FrontLost>(event) && sources_.nodes.hand_over(failure)) return;
-  if (std::exchange(ending_, true) && !is_of_all_nodes(sources_.events.noticed_at())) hurry(event);
+  if (note_request(event)) hurry(event);
+  ending_ = true;
   sources_.nodes.send(Failed{attempt_, failure});
 }
 
-// A signal now may be the one that another node got a moment ago, and that ended the attempt.
-bool SharedRun::is_of_all_nodes(TimePoint now) const {
-  const Verdict& verdict = sources_.state.verdict;
-  const auto here = verdict.cause == Cause::elsewhere ? verdict.asked_to_end : std::nullopt;
-  return now - std::max(ended_elsewhere_at_, here.value_or(TimePoint())) < Supervisor::kTimeForNodes;
+// Whether this node was asked to end before.
+bool SharedRun::note_request(const Event& event) {
+  const auto* signal = std::get_if<SignalReceived>(&event);
+  const bool asks = signal != nullptr && ends_a_run(signal->signal);
+  return std::exchange(asked_to_end_, asked_to_end_ || asks);
 }
 
 // A second Ctrl-C kills the ranks of all nodes.
@@ -155,6 +154,7 @@ void SharedRun::tell_departure() {
 void SharedRun::tell(const Event& event) {
   const Verdict& verdict = sources_.state.verdict;
   note_suspension(event);
+  note_request(event);
   if (std::holds_alternative<FrontLost>(event)) tell_departure();
   const auto* signal = std::get_if<SignalReceived>(&event);
   const bool continues =

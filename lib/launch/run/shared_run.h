@@ -60,7 +60,7 @@ class SharedRun {
                             ExitReport& report);
   FromFirst wait();
   void pass_on(const Event& event);
-  bool is_of_all_nodes(TimePoint now) const;
+  bool note_request(const Event& event);
   void hurry(const Event& event);
   void note_suspension(const Event& event);
   void tell_signal(const Event& event);
@@ -75,9 +75,9 @@ class SharedRun {
   bool told_failure_ = false;  // in this attempt
   bool told_finish_ = false;   // sent that the first rank here finished
   bool ending_ = false;        // this node knows that the attempt is ending
+  bool asked_to_end_ = false;  // by a signal to this node, in this attempt
   TimePoint failed_at_;
   std::optional<EndedElsewhere> end_elsewhere_;  // of this attempt, after the ranks here had ended
-  TimePoint ended_elsewhere_at_;
 };
 
 }  // namespace fleetrun::launch

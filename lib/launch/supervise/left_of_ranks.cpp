@@ -64,16 +64,6 @@ LeftByRank by_rank(const std::vector<LeftProcess>& left, const std::vector<pid_t
   return ranks;
 }
 
-void interrupt_other_groups(pid_t leader) {
-  std::unordered_set<pid_t> covered;
-  for (const pid_t pid : list_process_tree(leader)) {
-    const auto stat = read_process_stat(pid);
-    if (!stat || ::getpgid(pid) == leader || !is_in_our_session(pid)) continue;
-    if (!covered.contains(stat->parent)) send_to_member(pid, SIGINT);
-    covered.insert(pid);
-  }
-}
-
 bool LeftOfRanks::add(int rank, pid_t leader, const Request& request, const LeftByRank& left) {
   const std::vector<LeftProcess> members = members_of(rank, left);
   if (members.empty()) return false;

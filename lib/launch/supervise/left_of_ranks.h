@@ -19,10 +19,6 @@ namespace fleetrun::launch {
 using LeftByRank = std::unordered_map<int, std::vector<LeftProcess>>;  // parents before their children
 LeftByRank by_rank(const std::vector<LeftProcess>& left, const std::vector<pid_t>& leaders);
 
-// Sends SIGINT to the programs below the leader that a terminal's Ctrl-C would miss: `timeout` and others that have made a process group
-// in our session. They pass it on to what they have started themselves.
-void interrupt_other_groups(pid_t leader);
-
 class LeftOfRanks {
  public:
   // For processes without a handler of their own: to end with those that have one, as `tee` does after it has read the rest, and then to

@@ -83,9 +83,9 @@ bool has_handled(int signal, Clock::duration lived_on) {
 ProcessGroup::ProcessGroup(EventLoop& loop, EventQueue& events, ProcessGroupOptions options)
     : loop_(loop),
       events_(events),
-      options_(options),
-      records_(static_cast<std::size_t>(options.ranks)),
-      leaders_(static_cast<std::size_t>(options.ranks)),
+      options_(std::move(options)),
+      records_(static_cast<std::size_t>(options_.ranks)),
+      leaders_(static_cast<std::size_t>(options_.ranks)),
       look_at_left_(loop) {
   loop_.watch_readable(deaths_.fd(), [this] { look_for_deaths(); });
 }
@@ -273,7 +273,6 @@ void ProcessGroup::act(const Terminate& action) {
     signal_group(action.rank, SIGINT);
   else if (leader.pidfd)
     send_signal(leader.pidfd, action.signal == SIGINT ? SIGTERM : action.signal);
-  if (leader.group_asked) interrupt_other_groups(records_[rank].pid);
   signal_group(action.rank, SIGCONT);
   release();
 }

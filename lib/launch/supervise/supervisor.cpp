@@ -65,6 +65,7 @@ Actions Supervisor::begin_attempt(TimePoint now) {
   restart_in_.reset();
   clocks_.early_exit.reset();
   clocks_.doubt.reset();
+  asked_to_end_ = false;
   finished_elsewhere_.reset();
   clocks_.started = now;
   if (!clocks_.timeout) return {StartAttempt{verdict_.attempt}};
@@ -168,6 +169,7 @@ Actions Supervisor::end_by_signal(int signal, TimePoint now) {
   restarts_.forbid();
   suspended_ = false;
   restart_in_.reset();
+  const bool asked_before = std::exchange(asked_to_end_, true);
   if (phase_ == Phase::running) {
     set_cause(Cause::stopped, kSignalExitCode + signal);
     verdict_.signal = signal;
@@ -179,9 +181,7 @@ Actions Supervisor::end_by_signal(int signal, TimePoint now) {
     verdict_.signal = signal;
     return end_pause(Cause::stopped, kSignalExitCode + signal);
   }
-  const bool of_all_nodes =
-      verdict_.cause == Cause::elsewhere && now - verdict_.asked_to_end.value_or(now) < kTimeForNodes;
-  if (stopping() && signal == SIGINT && !of_all_nodes) return kill(now);
+  if (stopping() && signal == SIGINT && asked_before) return kill(now);
   return clocks_.stand_still() ? go_on(now) : Actions();  // what does not run will never end
 }
 

@@ -7,7 +7,7 @@
 //   stopping   --the leader of a rank ends------------------> stopping: the rank counts until what it leaves has ended
 //   stopping   --the grace is over--------------------------> stopping groups: ask the groups of the ranks to end
 //   stopping groups --the group grace is over---------------> killing: kill every rank that is left
-//   stopping, stopping groups --Ctrl-C----------------------> killing
+//   stopping, stopping groups --a second signal, Ctrl-C-----> killing
 //   diagnosing --a signal ends the run----------------------> stopping
 //   any        --the front process is gone------------------> killing; ended if it was pausing
 //   killing    --the kill wait is over----------------------> ended: a rank is still there after SIGKILL
@@ -61,8 +61,6 @@ class Supervisor {
  public:
   // For the signals that somebody sends to the processes of a run one after the other.
   static constexpr auto kTimeForSignals = std::chrono::milliseconds(100);
-  // For the same signal to all nodes: SIGINT of another node and then one here are not Ctrl-C twice.
-  static constexpr auto kTimeForNodes = std::chrono::seconds(1);
 
   Supervisor(int ranks, SupervisorOptions options);
 
@@ -143,6 +141,7 @@ class Supervisor {
   RestartCounter restarts_;
   Phase phase_ = Phase::running;
   std::optional<Clock::duration> restart_in_;  // pause before the restart; none: no restart
+  bool asked_to_end_ = false;                  // by a signal to this node, in this attempt
   bool suspended_ = false;                     // by SIGTSTP, until SIGCONT or until we are asked to end
   bool roll_called_ = false;                   // in a suspended run, which stops as soon as it goes on
   std::optional<TimePoint> hold_at_;           // in real time, not on these clocks

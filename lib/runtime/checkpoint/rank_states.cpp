@@ -112,6 +112,7 @@ void share_mean_residuals(const Checkpoint* checkpoint, const Program& program, 
                           Storage& storage, comm::Communicator& all_ranks) {
   for (const ValueId id : residuals_of(program)) {
     const Value& value = program.value(id);
+    if (!all_know(ranks_in(rank_states_file(checkpoint), value) > 0, all_ranks)) continue;
     std::vector<float> mean(static_cast<std::size_t>(count_of(value.shape)));
     for (int rank = 0; checkpoint != nullptr && rank < saved; ++rank) {
       const std::vector<float> own =
@@ -187,7 +188,8 @@ std::string share_rank_states(const Checkpoint* checkpoint, const Program& progr
       file == nullptr ? "" : "the ranks go on with the mean of what each had saved for itself";
   if (own.empty()) return mean_only;
   std::int64_t saved = 0;
-  for (const ValueId id : own) saved = std::max<std::int64_t>(saved, ranks_in(file, program.value(id)));
+  for (const ValueId id : trains_locally(program) ? weights_of(program) : residuals_of(program))
+    saved = std::max<std::int64_t>(saved, ranks_in(file, program.value(id)));
   all_ranks.broadcast({&saved, 1, DType::i64}, 0);
   if (saved == 0) return mean_only;
   const bool from_mean = saved != all_ranks.size();

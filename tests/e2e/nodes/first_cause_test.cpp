@@ -197,6 +197,8 @@ TEST_CASE("Ctrl-C while the ranks are already stopped does not hide why") {
                      " sleep 100"});
   REQUIRE(comes_true([&] { return contains(cluster.errors(0), "rank=[0] was aborted"); }, within(10s)));
   cluster.send(0, SIGINT);
+  CHECK_FALSE(comes_true([&] { return !is_alive(cluster.pid_in("1")); }, kSameSignal + 100ms));
+  cluster.send(0, SIGINT);
   for (const ChildResult& end : cluster.ends(20s)) {
     CHECK(end.code == 3);
     CHECK_MESSAGE(cause_on(end).starts_with("fleetrun: rank 0 exited with code 3"), end.err);

@@ -138,6 +138,7 @@ TEST_CASE("programs of a script that fail because the script has ended are not n
   CHECK(named(own + helper + fragment + fragment, "./train.py") == "ValueError: label 12");
   CHECK(named(helper + own, "train.py") == "ValueError: label 12");
   CHECK(named(own + helper, "") == "RuntimeError: no data");
+  CHECK(named(own + "loading data\n" + helper, "train.py") == "RuntimeError: no data");
   CHECK(named(helper, "train.py") == "RuntimeError: no data");
   const std::string on_helper =
       "Traceback (most recent call last):\n  File \"/me/train.py\", line 9, in <module>\n"
@@ -152,7 +153,7 @@ TEST_CASE("a process of multiprocessing whose parent is gone is named only if no
       "Traceback (most recent call last):\n  File \"train.py\", line 6, in main\nValueError: label 12\n";
   const std::string child =
       "Process SpawnProcess-2:\nTraceback (most recent call last):\n"
-      "  File \"/lib/process.py\", line 314, in _bootstrap\n    self.run()\nEOFError\n";
+      "  File \"/lib/multiprocessing/process.py\", line 314, in _bootstrap\n    self.run()\nEOFError\n";
   CHECK(find_log_cause(own + child, exited(1)).what == "ValueError: label 12");
   CHECK(find_log_cause(child, exited(1)).what == "EOFError");
   CHECK(find_log_cause("cannot open shard 7\n" + child, exited(3)).what.empty());

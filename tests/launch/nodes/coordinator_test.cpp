@@ -365,6 +365,19 @@ TEST_CASE("hunt 9: the loss of a node after a failure is told, and that it is wh
         "fleetrun: no restart, because the run needs all its nodes\n");
 }
 
+TEST_CASE("hunt 11: the loss of another node after a failure is told, too") {
+  Scene scene(2, {.most = 3, .never_after = {3}});
+  scene.run_two();
+  const NodeFailure failure = Scene::failure(5, "rank 0 exited with code 3");
+  scene.say(1, Failed{0, failure});
+  scene.lose(2, 4s);
+  scene.say(1, Ended{.attempt = 0, .failure = failure, .ranks = {}});
+  REQUIRE(scene.last<Over>(1) != nullptr);
+  CHECK(scene.last<Over>(1)->failure->block ==
+        "rank 0 exited with code 3\n"
+        "fleetrun: then lost node 1 (10.0.0.9, host): no answer for 4 s; last heard 4.0 s ago\n");
+}
+
 TEST_CASE("messages of an earlier attempt change nothing") {
   Scene scene(2, {.most = 1, .first_delay = 0s});
   scene.run_two();

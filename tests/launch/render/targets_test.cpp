@@ -76,6 +76,10 @@ TEST_CASE("every target asks for MAX nodes of --nnodes=MIN:MAX, and fleetrun get
   CHECK(has_line(text_for("slurm"), "#SBATCH --no-kill"));
   CHECK(has(text_for("slurm"), " --no-kill --kill-on-bad-exit=0 "));
   CHECK(!has(file_for("slurm", {"--nnodes=4", "-n", "1", "t.py"}), "--no-kill"));
+  for (const char* target : {"slurm", "pbs", "lsf"}) {  // a lost node's code is not that of the run
+    CHECK(has(text_for(target), "  \"cause\": \"finished\"' \"$logs\"/node-*/report.json; then\n  code=0\n"));
+    CHECK(!has(file_for(target, {"--nnodes=4", "-n", "1", "t.py"}), "report.json; then"));
+  }
   CHECK(has(text_for("pbs"), "#PBS -l select=4:"));
   for (const char* target : {"pbs", "lsf"}) CHECK(has(text_for(target), "--nnodes=\"2:${#hosts[@]}\" "));
   for (const char* target : {"k8s", "kubeflow", "jobset", "volcano"})

@@ -126,7 +126,7 @@ TEST_CASE("a signal to us that explains the first death resumes a run that was s
   CHECK(supervisor.verdict().cause == Cause::stopped);
 }
 
-TEST_CASE("SIGINT to all nodes is no second Ctrl-C here, but one that comes later is") {
+TEST_CASE("SIGINT to all nodes is no second Ctrl-C here, but the next one is") {
   Supervisor supervisor(1, {.grace = 10s, .kill_wait = 30s});
   supervisor.on(EndedElsewhere{"stopped by SIGINT (2) on node 0", 130, false, SIGINT}, at(0s));
   CHECK(supervisor.on(SignalReceived{SIGINT}, at(900ms)).empty());
@@ -240,10 +240,13 @@ TEST_CASE("a second SIGTERM does not shorten the grace") {
   CHECK(supervisor.verdict().exit_code == 143);
 }
 
-TEST_CASE("Ctrl-C while a failure is being cleaned up kills, and the failure stays the cause") {
-  Supervisor supervisor(2, {.grace = 10s, .kill_wait = 1s});
+TEST_CASE(
+    "Ctrl-C while a failure is being cleaned up leaves the ranks their grace, a second one kills them") {
+  Supervisor supervisor(2, {.grace = 10s, .kill_wait = 1s, .restart = {.most = 3}});
   supervisor.on(exit_of(0, exited(3)), at(0s));
-  CHECK(supervisor.on(SignalReceived{SIGINT}, at(1s)) == Actions{Kill{1}, WakeAt{at(2s)}});
+  CHECK(supervisor.on(SignalReceived{SIGINT}, at(1s)).empty());
+  CHECK(supervisor.must_not_restart(at(1s)));
+  CHECK(supervisor.on(SignalReceived{SIGINT}, at(2s)) == Actions{Kill{1}, WakeAt{at(3s)}});
   CHECK(supervisor.verdict().exit_code == 3);
 }
 
