@@ -1,5 +1,6 @@
 // checkpoint.keep_best and train.early_stopping with the real launcher and the real worker.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 
 #include <filesystem>
@@ -196,6 +197,22 @@ TEST_CASE("a training that starts anew sets the best weights aside, also if its 
       train_at_second_attempt(launch, {"checkpoint.resume=never", "train.epochs=2", "train.seed=2"});
   REQUIRE_MESSAGE(anew.code == 0, anew.err);
   CHECK_MESSAGE(contains(anew.out, told_aside(launch)), anew.out);
+  CHECK(launch.folder.read("output/best.previous.safetensors") == first);
+}
+
+TEST_CASE("hunt 12: a restart before the first checkpoint leaves the best weights of an earlier training") {
+  const Training launch;
+  REQUIRE(train(launch, {}, 1).code == 0);
+  const std::string first = launch.best();
+  fs::remove_all(launch.folder / "log");
+  ChildProcess child({FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.1", "job.json",
+                      "checkpoint.resume=never", "checkpoint.every_epochs=100000", "train.epochs=300"},
+                     launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "best weights: "); }, 60s));
+  for (const pid_t worker : workers_in(launch.folder)) ::kill(worker, SIGKILL);
+  const ChildResult result = child.wait();
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "best.safetensors of the attempt before is removed"));
   CHECK(launch.folder.read("output/best.previous.safetensors") == first);
 }
 

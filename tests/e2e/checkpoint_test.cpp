@@ -106,6 +106,23 @@ TEST_CASE("hunt 8: what the saved training did not have for each rank does not k
   }
 }
 
+TEST_CASE(
+    "hunt 12: weights that a training with localsgd freezes when it goes on are the same on all ranks") {
+  const Training launch("mlp");
+  Words words = {"strategy.localsgd=true",     "strategy.localsgd_configs.k_steps=4",
+                 "train.epochs=null",          "optimizer.name=sgd",
+                 "optimizer.momentum=null",    "optimizer.learning_rate=0.01",
+                 "checkpoint.every_steps=100", "train.max_steps=6"};
+  REQUIRE(train(launch, words).code == 0);
+  CHECK(contains(newest(launch).at("rank_states.safetensors"), "\"f1.weight.1\""));
+  words.back() = "train.max_steps=10";
+  words.emplace_back(R"(model.freeze=["f1"])");
+  const ChildResult more = train(launch, words);
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK_FALSE(contains(newest(launch).at("rank_states.safetensors"), "\"f1.weight.1\""));
+  CHECK(contains(newest(launch).at("rank_states.safetensors"), "\"f2.weight.1\""));
+}
+
 // Like the lock of a rank 0 that was lost with its node, until the file server forgets it.
 TEST_CASE("after a restart, rank 0 waits for the lock of its checkpoint folder, and then trains") {
   const Training launch("lenet");

@@ -408,7 +408,7 @@ bool Supervisor::any_there() const {
   return std::any_of(verdict_.ranks.begin(), verdict_.ranks.end(), is_still_there);
 }
 
-// Also for ranks whose leaders have ended, but not their groups.
+// Also for ranks whose leaders have ended, but not what these have left.
 template <typename Act>
 Actions Supervisor::for_each_there() const {
   Actions actions;

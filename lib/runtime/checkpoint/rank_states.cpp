@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/rank_states.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -16,14 +17,23 @@ BufferView floats(std::vector<float>& values) { return {values.data(), values.si
 
 std::string name_on(const Value& value, int rank) { return fmt::format("{}.{}", value.name, rank); }
 
-// What differs between ranks. The first of them is in no checkpoint of another strategy.
+// Weights that no op writes are frozen, and the same on all ranks.
+std::vector<ValueId> changed_weights_of(const Program& program) {
+  std::unordered_set<ValueId> written;
+  for (const Op& op : program.ops) written.insert(op.outputs.begin(), op.outputs.end());
+  std::vector<ValueId> weights = weights_of(program);
+  std::erase_if(weights, [&](ValueId id) { return !written.contains(id); });
+  return weights;
+}
+
+// What differs between ranks.
 std::vector<ValueId> own_tensors_of(const Program& program) {
   if (!trains_locally(program)) {
     std::vector<ValueId> own = residuals_of(program);
     for (const ValueId id : sparse_velocities_of(program)) own.push_back(id);
     return own;
   }
-  std::vector<ValueId> own = weights_of(program);
+  std::vector<ValueId> own = changed_weights_of(program);
   for (const ValueId id : optimizer_states_of(program)) own.push_back(id);
   return own;
 }
@@ -187,8 +197,8 @@ std::string share_rank_states(const Checkpoint* checkpoint, const Program& progr
   std::string mean_only =
       file == nullptr ? "" : "the ranks go on with the mean of what each had saved for itself";
   if (own.empty()) return mean_only;
-  std::int64_t saved = 0;
-  for (const ValueId id : trains_locally(program) ? weights_of(program) : residuals_of(program))
+  std::int64_t saved = 0;  // by tensors that are in no checkpoint of another strategy
+  for (const ValueId id : trains_locally(program) ? changed_weights_of(program) : residuals_of(program))
     saved = std::max<std::int64_t>(saved, ranks_in(file, program.value(id)));
   all_ranks.broadcast({&saved, 1, DType::i64}, 0);
   if (saved == 0) return mean_only;

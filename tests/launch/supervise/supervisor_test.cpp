@@ -32,7 +32,7 @@ TEST_CASE("one failed worker stops the leaders of the rest, then their groups, t
   CHECK(supervisor.verdict().exit_code == 7);
 }
 
-TEST_CASE("a rank that was asked to end counts until its process group is empty, at most for the grace") {
+TEST_CASE("a rank that was asked to end counts until what it leaves has ended, at most for the grace") {
   const WorkerExited wrapper = {.rank = 1, .status = killed_by(SIGTERM), .leaves_processes = true};
   Supervisor saves(2, {.grace = 10s});
   saves.on(exit_of(0, exited(7)), at(0s));
@@ -133,7 +133,7 @@ TEST_CASE("SIGINT to all nodes is no second Ctrl-C here, but the next one is") {
   CHECK(supervisor.on(SignalReceived{SIGINT}, at(1100ms)) == Actions{Kill{0}, WakeAt{at(31100ms)}});
 }
 
-TEST_CASE("what a rank leaves in its group when somebody else ends it with a signal has the grace, too") {
+TEST_CASE("what a rank leaves when somebody else ends it with a signal has the grace, too") {
   Supervisor supervisor(1, {.grace = 10s, .group_grace = 1s});
   CHECK(supervisor.on({WorkerExited{.rank = 0, .status = killed_by(SIGTERM), .leaves_processes = true}},
                       at(0s)) == Actions{WakeAt{at(10s)}, WakeAt{at(100ms)}});

@@ -156,6 +156,14 @@ void set_best_aside(const job::OutputSpec& output, std::ostream& out) {
   out << fmt::format("the best weights of an earlier training are {} now", printable(aside)) << std::endl;
 }
 
+void remove_best(const job::OutputSpec& output, std::ostream& out) {
+  const std::string path = best_path(output);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    throw Error(ErrorKind::create, fmt::format("removing {}: {}", path, describe_errno(errno)));
+  out << fmt::format("{} of the attempt before is removed, because the training starts anew", printable(path))
+      << std::endl;
+}
+
 void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,
                const ScoredEpoch& score, std::ostream& out) {
   make_directories(output.dir);

@@ -40,6 +40,8 @@ void require_own_best(const job::OutputSpec& output);
 std::optional<ScoredEpoch> read_best(const job::OutputSpec& output);
 // Renames the file of an earlier training to best.previous.safetensors, if there is one, and prints that.
 void set_best_aside(const job::OutputSpec& output, std::ostream& out);
+// For a file of an earlier attempt of this run, which the training does not go on from.
+void remove_best(const job::OutputSpec& output, std::ostream& out);
 // Throws the errors of save_weights() and require_own_best().
 void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,
                const ScoredEpoch& score, std::ostream& out);
