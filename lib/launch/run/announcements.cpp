@@ -107,7 +107,7 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
   if (const auto* elsewhere = std::get_if<SignalElsewhere>(&event))
     announce_signal_elsewhere(elsewhere->signal, console);
   if (const auto* signal = std::get_if<SignalReceived>(&event))
-    if (verdict.cause != Cause::finished && !verdict.killed && !ranks_that(verdict, Role::running).empty() &&
+    if (verdict.cause != Cause::finished && !verdict.killed && !ranks_still_there(verdict).empty() &&
         (ends_a_run(signal->signal) || (verdict.cause == Cause::stopped && signal->signal == verdict.signal)))
       console.say(fmt::format("{}, waiting for the ranks to end; Ctrl-C kills them now",
                               describe_cause(verdict, command)));

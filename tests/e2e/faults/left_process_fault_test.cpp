@@ -180,6 +180,27 @@ TEST_CASE("hunt 1: what ignores SIGTERM below a rank that has ended does not use
   CHECK_FALSE(is_alive(helper));
 }
 
+TEST_CASE(
+    "hunt 13: the first Ctrl-C after a failure says that the next one kills, also if only a program is left") {
+  const ScriptLaunch launch;
+  ChildProcess process(
+      launch.script_command(
+          {"--nproc_per_node=2", "--grace=60"},
+          "[ $RANK = 1 ] && { $FAKE await up; exit 3; }\n"
+          "sh -c 'trap : TERM; echo $$ > up.new && mv up.new up; while :; do sleep 0.02; done'\necho end\n"),
+      launch.options());
+  const pid_t shell = parent_of(launch.pid_in("up"));
+  REQUIRE(comes_true([&] { return state_of(shell) == 'Z'; }, 5s));
+  process.send(SIGINT);
+  CHECK_FALSE(comes_true([&] { return !is_alive(launch.pid_in("up")); },
+                         1100ms));  // in which another SIGINT is the same
+  process.send(SIGINT);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 3);
+  CHECK_MESSAGE(contains(result.err + result.out, "waiting for the ranks to end; Ctrl-C kills them now"),
+                result.err);
+}
+
 TEST_CASE("hunt 1: Ctrl-C during a stop does not wait for the program of a shell script") {
   const ScriptLaunch launch;
   const std::string script =
