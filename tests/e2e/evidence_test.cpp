@@ -67,11 +67,11 @@ TEST_CASE("hunt 7: a helper that sees at once that its rank is dead is not named
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   launch.folder.write("helper.py",
-                      "import json, sys\nfor _ in range(9): pass\njson.loads(sys.stdin.readline())\n");
+                      "import json, sys\nprint('up', flush=True)\njson.loads(sys.stdin.readline())\n");
   launch.folder.write("train.py",
-                      "import subprocess, sys, time\n"
-                      "helper = subprocess.Popen([sys.executable, 'helper.py'], stdin=subprocess.PIPE)\n"
-                      "time.sleep(0.3)\n"
+                      "import subprocess, sys\nfrom subprocess import PIPE\n"
+                      "helper = subprocess.Popen([sys.executable, 'helper.py'], stdin=PIPE, stdout=PIPE)\n"
+                      "helper.stdout.readline()\n"
                       "raise ValueError('label 12 is out of range')\n");
   CHECK(launch.run_words({"train.py"}).code == 1);
   CHECK(
@@ -80,12 +80,12 @@ TEST_CASE("hunt 7: a helper that sees at once that its rank is dead is not named
 
 TEST_CASE("hunt 7: a process of multiprocessing that loses its parent is not named as the cause") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
-  CHECK(exception_of("import multiprocessing as mp, time\n"
-                     "def work(queue): queue.get()\n"
+  CHECK(exception_of("import multiprocessing as mp\n"
+                     "def work(queue, up):\n    up.set()\n    queue.get()\n"
                      "if __name__ == '__main__':\n"
-                     "    queue = mp.Manager().Queue()\n"
-                     "    mp.Process(target=work, args=(queue,)).start()\n"
-                     "    time.sleep(0.3)\n"
+                     "    queue, up = mp.Manager().Queue(), mp.Event()\n"
+                     "    mp.Process(target=work, args=(queue, up)).start()\n"
+                     "    up.wait()\n"
                      "    raise ValueError('label 12 is out of range')\n")
             .starts_with("ValueError: label 12 is out of range ("));
 }

@@ -137,8 +137,8 @@ class Judge {
   }
 
  private:
-  // Other processes that fail because the rank ends: those of Python's multiprocessing, whose parent is gone, and programs that the rank's
-  // script has started. They may print that even before the rank has ended, while Python leaves.
+  // Other processes may fail because the rank ends: a process of Python's multiprocessing that loses its parent, or a program that the
+  // script has started. They may print their tracebacks while Python still leaves the script.
   void weaken_what_follows(const std::vector<std::string>& lines, std::string_view script) {
     std::size_t end_of_script = 0;
     for (const Finding& finding : findings_)

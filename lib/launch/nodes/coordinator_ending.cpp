@@ -227,7 +227,7 @@ NodeFailure Coordinator::without_nodes(NodeFailure failure) const {
   return failure;
 }
 
-// Those of other nodes that happened at the same time are told as such.
+// Losses that may have happened at the same time have another line.
 std::vector<std::string> Coordinator::losses_after(const NodeFailure& failure) const {
   std::vector<std::string> losses;
   for (const Node& node : nodes_) {

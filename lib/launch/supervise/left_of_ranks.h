@@ -13,9 +13,8 @@
 
 namespace fleetrun::launch {
 
-// A process belongs to the rank in whose process group it is, or else to that of its parent. An orphan in another group of our session, as
-// `timeout` makes one for itself and its program, belongs to the rank whose number its environment has. Processes in sessions of their own,
-// such as daemons, belong to none.
+// A process belongs to the rank whose process group it is in, or else to the rank of its parent. `timeout` makes a process group of its own
+// in our session; when it has lost its parent, the rank's number in its environment counts. A process in another session belongs to no rank.
 using LeftByRank = std::unordered_map<int, std::vector<LeftProcess>>;  // parents before their children
 LeftByRank by_rank(const std::vector<LeftProcess>& left, const std::vector<pid_t>& leaders);
 
@@ -34,7 +33,7 @@ class LeftOfRanks {
   // The leader of the rank has ended, but is not reaped. Asks what is left to end, too: at once, or after kTimeToFollow if it was not
   // fleetrun who asked the leader. False: nothing is left.
   bool add(int rank, pid_t leader, const Request& request, const LeftByRank& left);
-  // Asks processes that are new. Forgets the ranks of which there is nobody to wait for, and returns them.
+  // Asks new processes, too. Returns the ranks whose processes have ended or had their time, and forgets these ranks.
   std::vector<int> take_ended(const LeftByRank& left, TimePoint now);
   bool empty() const { return groups_.empty(); }
   // Those that had kTimeToEnd after SIGTERM and are still there.

@@ -408,7 +408,7 @@ bool Supervisor::any_there() const {
   return std::any_of(verdict_.ranks.begin(), verdict_.ranks.end(), is_still_there);
 }
 
-// Also for ranks whose leaders have ended, but not what these have left.
+// Also for a rank whose leader has ended and has left processes.
 template <typename Act>
 Actions Supervisor::for_each_there() const {
   Actions actions;

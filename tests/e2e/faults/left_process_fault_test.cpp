@@ -90,7 +90,7 @@ TEST_CASE(
     CHECK(contains(launch.folder.read(log), "saved\n"));
 }
 
-TEST_CASE("hunt 6: the program of a rank whose shell somebody else ends with SIGTERM has the grace") {
+TEST_CASE("hunt 6: somebody else ends the shell of a rank with SIGTERM, and its program has the grace") {
   const ScriptLaunch launch;
   ChildProcess process(launch.script_command({},
                                              "sh -c 'trap \"sleep 1.5; echo saved; exit 0\" TERM; "

@@ -148,7 +148,7 @@ TEST_CASE("programs of a script that fail because the script has ended are not n
         "RuntimeError: no data");
 }
 
-TEST_CASE("a process of multiprocessing whose parent is gone is named only if nothing else is") {
+TEST_CASE("a process of multiprocessing that has lost its parent is the last choice") {
   const std::string own =
       "Traceback (most recent call last):\n  File \"train.py\", line 6, in main\nValueError: label 12\n";
   const std::string child =

@@ -350,7 +350,7 @@ TEST_CASE("a failure before the loss of its node stays the cause") {
   CHECK(scene.last<Over>(1)->failure->line == "rank 2 was killed by SIGKILL (9)");
 }
 
-TEST_CASE("hunt 9: the loss of a node after a failure is told, and that it is why there is no restart") {
+TEST_CASE("hunt 9: a node that is lost after a failure is named as the reason why there is no restart") {
   Scene scene(2, {.most = 3});
   scene.run_two();
   const NodeFailure failure = Scene::failure(5, "rank 2 exited with code 3");
@@ -365,7 +365,7 @@ TEST_CASE("hunt 9: the loss of a node after a failure is told, and that it is wh
         "fleetrun: no restart, because the run needs all its nodes\n");
 }
 
-TEST_CASE("hunt 11: the loss of another node after a failure is told, too") {
+TEST_CASE("hunt 11: another node that is lost after a failure is named, too") {
   Scene scene(2, {.most = 3, .never_after = {3}});
   scene.run_two();
   const NodeFailure failure = Scene::failure(5, "rank 0 exited with code 3");
