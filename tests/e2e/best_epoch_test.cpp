@@ -212,7 +212,8 @@ TEST_CASE("hunt 12: a restart before the first checkpoint leaves the best weight
   for (const pid_t worker : workers_in(launch.folder)) ::kill(worker, SIGKILL);
   const ChildResult result = child.wait();
   REQUIRE_MESSAGE(result.code == 0, result.err);
-  CHECK(contains(result.out, "best.safetensors of the attempt before is removed"));
+  CHECK(contains(result.out, "the best weights of this training so far are " + launch.folder.path() +
+                                 "/output/best.1.safetensors now"));
   CHECK(launch.folder.read("output/best.previous.safetensors") == first);
 }
 
@@ -256,7 +257,9 @@ TEST_CASE("without checkpoints a restart keeps the best weights of the attempt b
   REQUIRE(
       comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "[Epoch 9, test]"); }, 60s));
   ::kill(workers_in(launch.folder).at(0), SIGKILL);
-  CHECK(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), told_aside(launch)); }, 60s));
+  const std::string told = "the best weights of this training so far are " + launch.folder.path() +
+                           "/output/best.previous.safetensors now";
+  CHECK(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), told); }, 60s));
   CHECK(launch.folder.has("output/best.previous.safetensors"));
   child.send(SIGTERM);
   CHECK(child.wait().code == 128 + SIGTERM);

@@ -86,12 +86,7 @@ void take_over_best(Run& run, job::Metric metric) {
   }
   if (state.best) tell_lost_best(run, *state.best, metric);
   state.best.reset();
-  const bool of_attempt_before =
-      state.steps == 0 && in_file && !state.training.empty() && in_file->training == state.training;
-  if (of_attempt_before)
-    remove_best(run.job.output, run.out);
-  else
-    set_best_aside(run.job.output, run.out);
+  set_best_aside(run.job.output, state.training, run.out);
 }
 
 // The count of another metric, or of other samples, says nothing.

@@ -74,6 +74,19 @@ std::string previous_best_path(const job::OutputSpec& output) {
   return output.dir + "/best.previous.safetensors";
 }
 
+// None: there is no such file, or it has no score.
+std::optional<ScoredEpoch> read_score(const std::string& path) {
+  if (!is_taken(path)) return std::nullopt;
+  const Safetensors file = read_safetensors(path);
+  const auto score = file.metadata.find(kScore);
+  return score == file.metadata.end() ? std::nullopt : read_scored_epoch(read_json(score->second).root);
+}
+
+bool is_of_training(const std::string& path, const std::string& training) {
+  const std::optional<ScoredEpoch> score = read_score(path);
+  return score && !training.empty() && score->training == training;
+}
+
 // Gives the file a second name, with its content as it is now.
 void copy_or_link(const std::string& path, const std::string& copy) {
   if (::linkat(AT_FDCWD, path.c_str(), AT_FDCWD, copy.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
@@ -141,26 +154,18 @@ void require_own_best(const job::OutputSpec& output) {
   require_own_weights(previous_best_path(output), kAnotherOutput);
 }
 
-std::optional<ScoredEpoch> read_best(const job::OutputSpec& output) {
-  if (!is_taken(best_path(output))) return std::nullopt;
-  const Safetensors file = read_safetensors(best_path(output));
-  const auto score = file.metadata.find(kScore);
-  return score == file.metadata.end() ? std::nullopt : read_scored_epoch(read_json(score->second).root);
-}
+std::optional<ScoredEpoch> read_best(const job::OutputSpec& output) { return read_score(best_path(output)); }
 
-void set_best_aside(const job::OutputSpec& output, std::ostream& out) {
-  const std::string path = best_path(output), aside = previous_best_path(output);
+void set_best_aside(const job::OutputSpec& output, const std::string& training, std::ostream& out) {
+  const std::string path = best_path(output);
   if (!is_taken(path)) return;
+  const bool is_ours = is_of_training(path, training);
+  std::string aside = previous_best_path(output);
+  if (is_ours && is_taken(aside) && !is_of_training(aside, training)) aside = free_weights_path(path);
   if (::rename(path.c_str(), aside.c_str()) != 0)
     throw Error(ErrorKind::create, fmt::format("renaming {} to {}: {}", path, aside, describe_errno(errno)));
-  out << fmt::format("the best weights of an earlier training are {} now", printable(aside)) << std::endl;
-}
-
-void remove_best(const job::OutputSpec& output, std::ostream& out) {
-  const std::string path = best_path(output);
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
-    throw Error(ErrorKind::create, fmt::format("removing {}: {}", path, describe_errno(errno)));
-  out << fmt::format("{} of the attempt before is removed, because the training starts anew", printable(path))
+  out << fmt::format("the best weights of {} are {} now",
+                     is_ours ? "this training so far" : "an earlier training", printable(aside))
       << std::endl;
 }
 

@@ -38,10 +38,9 @@ std::string best_path(const job::OutputSpec& output);
 void require_own_best(const job::OutputSpec& output);
 // The score in the file; none: there is no file, or it has no score.
 std::optional<ScoredEpoch> read_best(const job::OutputSpec& output);
-// Renames the file of an earlier training to best.previous.safetensors, if there is one, and prints that.
-void set_best_aside(const job::OutputSpec& output, std::ostream& out);
-// For a file of an earlier attempt of this run, which the training does not go on from.
-void remove_best(const job::OutputSpec& output, std::ostream& out);
+// Renames the file to best.previous.safetensors, if there is one, and prints that. If this `training` (its id) wrote it,
+// and best.previous.safetensors is of another training, the name is best.1.safetensors, or the next free number. Throws Error(create).
+void set_best_aside(const job::OutputSpec& output, const std::string& training, std::ostream& out);
 // Throws the errors of save_weights() and require_own_best().
 void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,
                const ScoredEpoch& score, std::ostream& out);
