@@ -265,6 +265,20 @@ TEST_CASE("without checkpoints a restart keeps the best weights of the attempt b
   CHECK(child.wait().code == 128 + SIGTERM);
 }
 
+TEST_CASE(
+    "hunt 12: a training whose initial weights are its own best.safetensors is refused before it moves them") {
+  const Training launch;
+  REQUIRE(train(launch, {"train.epochs=1", "checkpoint.dir=null"}).code == 0);
+  const std::string first = launch.best();
+  const ChildResult result =
+      train(launch, {"train.epochs=1", "checkpoint.dir=null", "model.pretrained=output/best.safetensors"});
+  CHECK(result.code == 78);
+  CHECK_MESSAGE(
+      contains(result.err, "model.pretrained is " + launch.folder.path() + "/output/best.safetensors"),
+      result.err);
+  CHECK(launch.best() == first);
+}
+
 TEST_CASE("a training whose best weights were removed says so, and keeps the best of the later epochs") {
   const Training launch;
   REQUIRE(train(launch, {"train.epochs=2"}).code == 0);

@@ -445,6 +445,23 @@ TEST_CASE("a restart goes on from this run's checkpoints, though the run itself 
   }
 }
 
+TEST_CASE(
+    "hunt 12: a training keeps the checkpoint in which its own initial weights lie, so that it can restart") {
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.epochs=1"}).code == 0);
+  const std::string first = saved(launch).front();
+  const Words words = {"checkpoint.resume=never", "checkpoint.keep=2", "train.epochs=8",
+                       "model.pretrained=output/saved/" + first + "/model.safetensors"};
+  kill_when(launch, "-step-24 (", SIGKILL, words);
+  CHECK(launch.folder.has("output/saved/" + first));
+  Words resumed = words;
+  resumed[0] = "checkpoint.resume=auto";
+  const ChildResult result = train(launch, resumed);
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "resuming from "));
+  CHECK(launch.folder.has("output/saved/" + first));
+}
+
 // Of the newest complete checkpoint; 0 without any. Nothing but complete ones has such a name.
 long newest_step(const Training& training) {
   const Words names = saved(training);

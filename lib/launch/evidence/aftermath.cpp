@@ -14,7 +14,6 @@
 namespace fleetrun::launch {
 namespace {
 
-// What Python, PyTorch, shells and launchers still write when a process ends with an error, and what continues a message.
 constexpr std::array<std::string_view, 26> kChatter = {
     "Exception ignored in",
     "resource_tracker",
@@ -43,18 +42,6 @@ constexpr std::array<std::string_view, 26> kChatter = {
     "s/it]",  // a progress bar that is closed
     "it/s",
 };
-
-bool is_chatter(std::string_view line) {
-  constexpr std::string_view kContinued = " \t#";  // of a message or a stack: "#3  0x55d in main"
-  if (line.empty() || kContinued.find(line.front()) != std::string_view::npos) return true;
-  const bool has_words = std::any_of(line.begin(), line.end(), [](unsigned char letter) {
-    return letter >= 0x80 || (letter >= '0' && letter <= '9') || (letter >= 'A' && letter <= 'Z') ||
-           (letter >= 'a' && letter <= 'z');
-  });
-  return !has_words || std::any_of(kChatter.begin(), kChatter.end(), [&](std::string_view chatter) {
-    return line.find(chatter) != std::string_view::npos;
-  });
-}
 
 constexpr std::size_t kAtOnce = 3;  // lines: who tries again says so first
 
@@ -136,6 +123,24 @@ class Counters {
 };
 
 }  // namespace
+
+bool is_chatter(std::string_view line) {
+  constexpr std::string_view kContinued = " \t#";  // of a message or a stack: "#3  0x55d in main"
+  if (line.empty() || kContinued.find(line.front()) != std::string_view::npos) return true;
+  const bool has_words = std::any_of(line.begin(), line.end(), [](unsigned char letter) {
+    return letter >= 0x80 || (letter >= '0' && letter <= '9') || (letter >= 'A' && letter <= 'Z') ||
+           (letter >= 'a' && letter <= 'z');
+  });
+  return !has_words || std::any_of(kChatter.begin(), kChatter.end(), [&](std::string_view chatter) {
+    return line.find(chatter) != std::string_view::npos;
+  });
+}
+
+bool is_complaint(std::string_view line) {
+  static const re2::RE2 signs(
+      R"(\b(?:ERROR|WARN|WARNING|CRITICAL|FATAL)\b|\[[WEF]\d{4} |^\W*[\w.]*(?:Error|Exception|Interrupt)\b)");
+  return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), signs) && !tries_again(line);
+}
 
 std::size_t last_words_begin(const std::vector<std::string>& lines, const std::vector<Finding>& findings,
                              std::size_t most) {

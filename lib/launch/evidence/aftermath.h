@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launch/evidence/finding.h"
@@ -12,6 +13,13 @@ namespace fleetrun::launch {
 // at most `most` lines other than the usual chatter of an ending process. Lines of findings do not count.
 std::size_t last_words_begin(const std::vector<std::string>& lines, const std::vector<Finding>& findings,
                              std::size_t most);
+
+// What Python, PyTorch, shells and launchers still write when a process ends with an error, and what continues a message.
+bool is_chatter(std::string_view line);
+
+// A record of an error or a warning, or an exception by itself: "2026-11-26 10:41:03 ERROR root: the server stops", "ValueError: x". Not of
+// somebody who tries again.
+bool is_complaint(std::string_view line);
 
 // Whether the process worked on after this traceback. All lines after it may be the rest of the exception's message, which has any
 // number of lines and may quote anything. So it takes more than `most` signs of life, and only lines that are rare in messages count: records

@@ -4,9 +4,9 @@
 // An error that the process survived is not a cause: a traceback after which it went on working, or one before a signal that
 // no exception sends (SIGKILL).
 #pragma once
+#include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "launch/process/exit_status.h"
 
@@ -19,10 +19,10 @@ struct LogCause {
   std::string hint;   // what the user can do about it; mostly ""
 };
 
-// `script`: the Python program that the rank runs; "": another one, or unknown.
-LogCause find_log_cause(std::string_view log_end, const ExitStatus& status, std::string_view script = {});
-
-std::string script_of(const std::vector<std::string>& command);
+// `script`: the Python program that the rank runs (script_of()); "": another one, or unknown. `late`: bytes at the end of the log that were
+// not there yet when the death of the rank was noticed.
+LogCause find_log_cause(std::string_view log_end, const ExitStatus& status, std::string_view script = {},
+                        std::size_t late = 0);
 
 std::string describe(const LogCause& cause);  // "ValueError: bad batch (train.py:12, in main)"
 

@@ -238,6 +238,7 @@ class Coordinator {
   std::optional<NodeFailure> lost_;        // gathering: why nodes are missing
   std::optional<NodeFailure> ending_;      // what ended the attempt that another one follows
   bool taking_in_ = false;                 // the attempt ends because a node has joined
+  int asked_by_ = 0;                       // the first signal by which somebody asked a node to end
   StandStill standing_;                    // before the next attempt
   TimePoint stop_began_, ended_;           // of the attempt in which ranks last worked
   std::vector<StandStill> stand_stills_;

@@ -78,6 +78,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Hurry& hurry, TimePo
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePoint now) {
   Node* const node = find(peer);
+  if (asked_by_ == 0) asked_by_ = ended.asked_by;
   if (phase_ == Phase::taking_over) return end_while_taking_over(peer, ended);
   if (node != nullptr && phase_ == Phase::preparing && ended.no_restart)
     return end_taking_in();  // it took over

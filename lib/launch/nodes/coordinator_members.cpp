@@ -13,6 +13,7 @@
 #include "launch/nodes/coordinator.h"
 #include "launch/nodes/rank_order.h"
 #include "launch/nodes/terms.h"
+#include "launch/process/exit_status.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -350,13 +351,15 @@ Coordinator::Actions Coordinator::give_up_gathering() {
   return end(failure, std::nullopt);
 }
 
-// Somebody asked the run to end while the ranks ended so that a node could be taken in.
+// Somebody asked the run to end while the ranks ended so that a node could be taken in, or so that another node takes over.
 Coordinator::Actions Coordinator::end_taking_in() {
-  const std::string line = "somebody asked the run to end while the ranks were starting again";
+  const std::string who = asked_by_ != 0 ? describe_signal(asked_by_) : "somebody on one of the nodes";
+  const std::string line = fmt::format("stopped by {} while the ranks were starting again", who);
   return end(NodeFailure{.cause = "stopped",
                          .line = line,
                          .block = fmt::format("fleetrun: {}\n", line),
-                         .exit_code = kSignalExitCode + SIGTERM},
+                         .exit_code = kSignalExitCode + (asked_by_ != 0 ? asked_by_ : SIGTERM),
+                         .signal = asked_by_},
              std::nullopt);
 }
 

@@ -93,6 +93,7 @@ std::pair<const char*, JsonValue> to_message(const Ended& ended) {
                                       {"ranks", ended.ranks},
                                       {"roll_call", ended.roll_call},
                                       {"no_restart", ended.no_restart},
+                                      {"asked_by", ended.asked_by},
                                       {"finished", ended.finished},
                                       {"step", ended.step}})};
 }

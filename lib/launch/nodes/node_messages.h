@@ -86,6 +86,7 @@ struct Ended {
   JsonValue ranks;  // as in report.json
   std::vector<std::string> roll_call;  // its lines
   bool no_restart = false;             // whatever ended the attempt: somebody has asked this node to end
+  int asked_by = 0;                    // the signal that did so
   bool finished = false;               // all ranks of the node ended with 0 before they were asked to end
   std::optional<std::int64_t> step;    // the highest that a rank of the node has done; none: it is not known
 };

@@ -174,7 +174,7 @@ bool makes_core(int signal) {
 }
 
 void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {
-  LogCause cause = find_log_cause(scene.log_end, scene.status, scene.script);
+  LogCause cause = find_log_cause(scene.log_end, scene.status, scene.script, scene.late);
   evidence.exception = std::move(cause.what);
   evidence.exception_place = std::move(cause.place);
   for (std::string* fact : {&cause.from, &cause.hint})

@@ -31,6 +31,7 @@ struct DeathScene {  // where to look
   std::string log;                                // files
   std::string error_file;                         // the content of TORCHELASTIC_ERROR_FILE
   std::string log_end;                            // the end of the log
+  std::size_t late = 0;                           // bytes of it that the log did not have yet at the death
   MemoryCgroup memory_before;                     // as the attempt began
   std::chrono::system_clock::time_point started;  // the rank
 };

@@ -13,7 +13,7 @@
 
 #include "base/error/error.h"
 #include "launch/console/console_plan.h"
-#include "launch/evidence/log_cause.h"
+#include "launch/evidence/echoes.h"
 #include "launch/host/limits.h"
 #include "launch/logs/last_lines.h"
 #include "launch/logs/log_names.h"
@@ -63,6 +63,11 @@ AttemptStart start_of_attempt(const RunState& state) {
     parts.emplace_back(name, static_cast<double>(longest) / 1e9);
   }
   return parts;
+}
+
+// That the log did not have yet when the death of the rank was noticed.
+std::size_t late_bytes(const EndOfLog& words) {
+  return words.at_death == 0 ? 0 : static_cast<std::size_t>(std::max<off_t>(words.size - words.at_death, 0));
 }
 
 }  // namespace
@@ -129,6 +134,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
                        .log = log.path,
                        .error_file = logs.read_error_file(rank),
                        .log_end = std::move(log_end),
+                       .late = late_bytes(words),
                        .memory_before = report.memory_before,
                        .started = report.workers.at(static_cast<std::size_t>(rank)).started.wall});
 }

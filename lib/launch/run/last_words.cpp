@@ -6,10 +6,10 @@ EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank) {
   const auto place = static_cast<std::size_t>(rank);
   if (const UniqueFd& errors = attempt.error_logs.at(place)) {
     const LogFile log = file_behind(errors, logs.find_error_log(rank));
-    if (const off_t size = GrowingFile(log).size(); size > 0) return {log, size};
+    if (const off_t size = GrowingFile(log).size(); size > 0) return {.log = log, .size = size};
   }
   const LogFile log = file_behind(attempt.logs.at(place), logs.find_worker_log(rank));
-  return {log, GrowingFile(log).size()};
+  return {.log = log, .size = GrowingFile(log).size()};
 }
 
 LastWords::LastWords(EventLoop& loop, const Attempt& attempt, const LogFolder& logs)
@@ -18,6 +18,7 @@ LastWords::LastWords(EventLoop& loop, const Attempt& attempt, const LogFolder& l
 void LastWords::begin_attempt() {
   timer_.cancel();
   rank_.reset();
+  at_death_.reset();
   found_.reset();
 }
 
@@ -27,6 +28,7 @@ void LastWords::look(const Verdict& verdict) {
   static_assert(kTimeToArrive < LeftOfRanks::kTimeToFollow);
   rank_ = verdict.rank;
   failed_ = Clock::now();
+  at_death_ = end_of_log(attempt_, logs_, *rank_);
   timer_.call_at(failed_ + kTimeToArrive, [this] { note(); });
 }
 
@@ -39,6 +41,7 @@ void LastWords::finish(const ProcessGroup& group) {
 void LastWords::note() {
   timer_.cancel();
   found_ = end_of_log(attempt_, logs_, *rank_);
+  if (at_death_ && found_->log.path == at_death_->log.path) found_->at_death = at_death_->size;
 }
 
 }  // namespace fleetrun::launch

@@ -17,9 +17,10 @@ namespace fleetrun::launch {
 
 struct EndOfLog {
   LogFile log;
-  off_t size = 0;  // bytes, when the last words of the rank had arrived
+  off_t size = 0;      // bytes, when the last words of the rank had arrived
+  off_t at_death = 0;  // bytes, when the death of the rank was noticed; 0: not known
 };
-// stderr, where it is apart and says something.
+// As it is now. stderr, where it is apart and says something.
 EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank);
 
 // Notes the length of the log when the last words of the rank that failed have arrived there.
@@ -42,6 +43,7 @@ class LastWords {
   const Attempt& attempt_;
   const LogFolder& logs_;
   std::optional<int> rank_;  // that failed
+  std::optional<EndOfLog> at_death_;
   TimePoint failed_;
   Timer timer_;
   std::optional<EndOfLog> found_;

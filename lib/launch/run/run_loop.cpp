@@ -131,7 +131,7 @@ void RunLoop::connect_to_nodes(NodeSession& nodes) {
   nodes.answer_with([own = run_control()](const std::string& request, const std::string& sender) {
     return own.answer(request, sender);
   });
-  shared_.emplace(SharedRun::Sources{nodes, events_, supervisor_, state_, support_, plan_.program.argv,
+  shared_.emplace(SharedRun::Sources{nodes, events_, supervisor_, state_, support_, plan_.program.argv, say(),
                                      was_started_by_first_node()});
   shared_control_.emplace(loop_, nodes, run_control());
   look_at_others();

@@ -43,7 +43,7 @@ std::string second_line(const std::string& block) {
 
 std::optional<Again> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, ExitReport& report) {
   attempt_ = attempt;
-  told_failure_ = told_finish_ = ending_ = asked_to_end_ = false;
+  told_failure_ = told_finish_ = has_ended_ = ending_ = asked_to_end_ = false;
   end_elsewhere_.reset();
   Ready ready = {.attempt = attempt,
                  .ports = {},
@@ -87,7 +87,10 @@ void SharedRun::pass_on(const Event& event) {
   if (!verdict) return;
   const NodeFailure failure = failure_here(*verdict, sources_.nodes.shared(Clock::now()));
   if (std::holds_alternative<FrontLost>(event) && sources_.nodes.hand_over(failure)) return;
-  if (note_request(event)) hurry(event);
+  if (note_request(event))
+    hurry(event);
+  else
+    say_what_ctrl_c_does(*verdict, event);
   ending_ = true;
   sources_.nodes.send(Failed{attempt_, failure});
 }
@@ -103,6 +106,15 @@ bool SharedRun::note_request(const Event& event) {
 void SharedRun::hurry(const Event& event) {
   const auto* signal = std::get_if<SignalReceived>(&event);
   if (signal != nullptr && signal->signal == SIGINT) sources_.nodes.send(Hurry{attempt_});
+}
+
+// While no rank is left here.
+void SharedRun::say_what_ctrl_c_does(const Verdict& verdict, const Event& event) {
+  if (!has_ended_ || !std::holds_alternative<SignalReceived>(event)) return;
+  const Verdict& before = sources_.state.verdict;
+  sources_.say(
+      fmt::format("{}, waiting for the ranks of the other nodes to end; Ctrl-C kills them now",
+                  describe_cause(before.cause == Cause::finished ? verdict : before, sources_.command)));
 }
 
 // A failure without a rank names this node. Two ends of this node count as its loss: its front process is gone, or its starter
@@ -210,6 +222,7 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
                  .ranks = ranks_json(report),
                  .roll_call = report.roll_call,
                  .no_restart = sources_.supervisor.must_not_restart(Clock::now()),
+                 .asked_by = sources_.supervisor.asked_by(),
                  .finished = verdict.cause == Cause::finished,
                  .step = highest_step(sources_.state.pages)};
   if (told_failure_) ended.failure = failure_here(verdict, time_of_failure());
@@ -219,6 +232,7 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
     ended.failure->evidence = evidence_json(report);
   }
   sources_.nodes.send(ended);
+  has_ended_ = true;
   const FromFirst answer = wait();
   if (const auto* again = std::get_if<Again>(&answer)) {
     if (end_elsewhere_ &&

@@ -31,6 +31,7 @@ class SharedRun {
     RunState state;
     RuntimeSupport& support;
     const std::vector<std::string>& command;  // of a worker
+    NodeSession::Say say;                     // to the user
     bool is_agent = false;                    // another fleetrun started this one
   };
   explicit SharedRun(const Sources& sources) : sources_(sources), suspended_(sources.nodes.was_suspended()) {}
@@ -62,6 +63,7 @@ class SharedRun {
   void pass_on(const Event& event);
   bool note_request(const Event& event);
   void hurry(const Event& event);
+  void say_what_ctrl_c_does(const Verdict& verdict, const Event& event);
   void note_suspension(const Event& event);
   void tell_signal(const Event& event);
   void tell_finish(const Event& event);
@@ -74,6 +76,7 @@ class SharedRun {
   int attempt_ = 0;            // that runs, or that all nodes get ready for
   bool told_failure_ = false;  // in this attempt
   bool told_finish_ = false;   // sent that the first rank here finished
+  bool has_ended_ = false;     // the ranks here have, and those of other nodes may not
   bool ending_ = false;        // this node knows that the attempt is ending
   bool asked_to_end_ = false;  // by a signal to this node, in this attempt
   TimePoint failed_at_;

@@ -65,7 +65,7 @@ Actions Supervisor::begin_attempt(TimePoint now) {
   restart_in_.reset();
   clocks_.early_exit.reset();
   clocks_.doubt.reset();
-  asked_to_end_ = false;
+  asked_by_ = 0;
   finished_elsewhere_.reset();
   clocks_.started = now;
   if (!clocks_.timeout) return {StartAttempt{verdict_.attempt}};
@@ -169,7 +169,8 @@ Actions Supervisor::end_by_signal(int signal, TimePoint now) {
   restarts_.forbid();
   suspended_ = false;
   restart_in_.reset();
-  const bool asked_before = std::exchange(asked_to_end_, true);
+  const bool asked_before = asked_by_ != 0;
+  if (!asked_before) asked_by_ = signal;
   if (phase_ == Phase::running) {
     set_cause(Cause::stopped, kSignalExitCode + signal);
     verdict_.signal = signal;

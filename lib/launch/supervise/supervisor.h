@@ -78,6 +78,7 @@ class Supervisor {
   std::optional<TimePoint> timeout() const { return clocks_.timeout; }  // of the run; Ctrl-Z puts it off
   // Somebody asked the run to end, or its timeout has passed: whatever ended this attempt, there is no other one.
   bool must_not_restart(TimePoint now) const;
+  int asked_by() const { return asked_by_; }  // the first signal to this node that did so; 0: none
   bool done() const { return phase_ == Phase::ended; }
   bool suspended() const { return clocks_.stand_still(); }
   const Verdict& verdict() const { return verdict_; }  // of the present attempt
@@ -141,12 +142,12 @@ class Supervisor {
   RestartCounter restarts_;
   Phase phase_ = Phase::running;
   std::optional<Clock::duration> restart_in_;  // pause before the restart; none: no restart
-  bool asked_to_end_ = false;                  // by a signal to this node, in this attempt
-  bool suspended_ = false;                     // by SIGTSTP, until SIGCONT or until we are asked to end
-  bool roll_called_ = false;                   // in a suspended run, which stops as soon as it goes on
-  std::optional<TimePoint> hold_at_;           // in real time, not on these clocks
-  std::optional<int> finished_elsewhere_;      // the first rank that finished, if on another node
-  std::optional<std::int64_t> step_;           // none: the ranks do not tell
+  int asked_by_ = 0;                  // the first signal to this node, in this attempt, that asked to end
+  bool suspended_ = false;            // by SIGTSTP, until SIGCONT or until we are asked to end
+  bool roll_called_ = false;          // in a suspended run, which stops as soon as it goes on
+  std::optional<TimePoint> hold_at_;  // in real time, not on these clocks
+  std::optional<int> finished_elsewhere_;  // the first rank that finished, if on another node
+  std::optional<std::int64_t> step_;       // none: the ranks do not tell
   RunClocks clocks_;
   Verdict verdict_;
 };

@@ -256,7 +256,9 @@ std::string CheckpointFolder::write(const Snapshot& snapshot) {
   std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);
   const std::string partial = fmt::format("{}/{}{}", path_, kPartial, number);
   remove_own_folder(partial);
-  make_room(before, keep_, {needed_, named_});
+  std::vector<std::string> needed = named_;
+  needed.push_back(needed_);
+  make_room(before, keep_, needed);
   try {
     write_files(partial, snapshot);
     if (::rename(partial.c_str(), path.c_str()) != 0)
@@ -267,7 +269,7 @@ std::string CheckpointFolder::write(const Snapshot& snapshot) {
   }
   sync_folder(path_);
   needed_.clear();
-  keep_newest(before, keep_ - 1, {named_});
+  keep_newest(before, keep_ - 1, named_);
   return path;
 }
 

@@ -71,8 +71,8 @@ class CheckpointFolder {
 
   // This checkpoint stays until a new one is complete, because a restart begins there.
   void keep_until_next(std::string checkpoint) { needed_ = std::move(checkpoint); }
-  // This checkpoint, which the user has named, stays.
-  void keep(std::string checkpoint) { named_ = std::move(checkpoint); }
+  // This checkpoint, which the user has named, stays. So do those named before.
+  void keep(std::string checkpoint) { named_.push_back(std::move(checkpoint)); }
 
   // Gives a checkpoint a name by which it is not found again: the new path. Throws Error(create).
   std::string set_aside(const std::string& checkpoint);
@@ -80,7 +80,8 @@ class CheckpointFolder {
  private:
   const std::string path_;
   const int keep_;
-  std::string needed_, named_;  // "": none
+  std::string needed_;  // "": none
+  std::vector<std::string> named_;
   UniqueFd lock_;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/training/judge_scores.h"
 
 #include <array>
+#include <filesystem>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -75,10 +76,24 @@ void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric)
   run.out << std::flush;
 }
 
+// A restart reads model.pretrained again.
+void require_other_pretrained(const job::JobSpec& job) {
+  const std::string best = best_path(job.output);
+  std::error_code missing;
+  if (!job.model.pretrained || !std::filesystem::equivalent(*job.model.pretrained, best, missing)) return;
+  throw Error(
+      ErrorKind::config,
+      fmt::format("model.pretrained is {}, which checkpoint.keep_best replaces by the best weights of "
+                  "this training",
+                  best),
+      "output.dir=FOLDER after the job file chooses another folder, or give model.pretrained a copy");
+}
+
 // Afterwards the state has a best epoch only if the file has its weights.
 void take_over_best(Run& run, job::Metric metric) {
   TrainingState& state = run.progress.state;
   require_own_best(run.job.output);
+  require_other_pretrained(run.job);
   const std::optional<ScoredEpoch> in_file = read_best(run.job.output);
   if (is_of_training(run, in_file, metric)) {
     state.best = in_file;

@@ -138,6 +138,26 @@ TEST_CASE("a second Ctrl-C on one node kills the ranks of all at once") {
 }
 
 TEST_CASE(
+    "hunt 13: Ctrl-C on a node whose ranks have ended says that the next one kills the ranks elsewhere") {
+  Cluster cluster(2);
+  const std::string shared = cluster.shared().path();
+  cluster.start({"--nproc_per_node=1", "--grace=50", "--", "/bin/sh", "-c",
+                 "echo $$ > " + shared + "/pid.$RANK; trap ': > " + shared + "/asked' TERM; : > " + shared +
+                     "/ready.$RANK; "
+                     "while [ $RANK = 0 ] || [ ! -e " +
+                     shared + "/ready.0 ]; do sleep 0.05; done; exit 3"});
+  REQUIRE(comes_true([&] { return cluster.shared().has("asked"); }, within(20s)));
+  cluster.send(1, SIGINT);
+  REQUIRE(cluster.says(
+      1,
+      "rank 1 exited with code 3, waiting for the ranks of the other nodes to end; Ctrl-C kills them now"));
+  CHECK_FALSE(comes_true([&] { return !is_alive(cluster.pid_in("pid.0")); }, kSameSignal + 100ms));
+  cluster.send(1, SIGINT);
+  for (const ChildResult& end : cluster.ends(10s)) CHECK_MESSAGE(end.code == 3, end.err);
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE(
     "hunt 9: SIGINT to both nodes, one after the other, is one Ctrl-C, and another one kills all ranks") {
   Cluster cluster(2);
   const std::string shared = cluster.shared().path();

@@ -11,6 +11,7 @@
 #include <re2/re2.h>
 
 #include "base/text/printable.h"
+#include "launch/evidence/echoes.h"
 #include "launch/evidence/recognisers.h"
 #include "support/processor_time.h"
 #include "support/slowdown.h"
@@ -146,6 +147,53 @@ TEST_CASE("programs of a script that fail because the script has ended are not n
   CHECK(named(helper + on_helper, "train.py") == "RuntimeError: no data");
   CHECK(named(own + "step 5, loss 2\nstep 6, loss 1\n" + helper + on_helper, "train.py") ==
         "RuntimeError: no data");
+}
+
+TEST_CASE(
+    "an error of a helper that came after the death of the rank is not named, whatever stands before it") {
+  const std::string own =
+      "Traceback (most recent call last):\n  File \"/me/train.py\", line 6, in <module>\nValueError: label 12\n";
+  const std::string helper =
+      "the trainer is gone\nTraceback (most recent call last):\n"
+      "  File \"/me/help.py\", line 2, in <module>\nRuntimeError: no data\n";
+  const auto named = [](const std::string& before, const std::string& after, const char* script) {
+    return find_log_cause(before + after, exited(1), script, after.size()).what;
+  };
+  for (const char* script : {"train.py", ""}) {
+    CAPTURE(script);
+    CHECK(named(own, helper, script) == "ValueError: label 12");
+    CHECK(named(own + helper, "", script) == "RuntimeError: no data");
+    CHECK(named("", helper, script) == "RuntimeError: no data");
+    CHECK(named("", own + helper, script) == "RuntimeError: no data");
+    // The rank's own words are late in a pipe.
+    CHECK(named(own + "trying again\n", own + "x\n", script) == "ValueError: label 12");
+  }
+}
+
+TEST_CASE("a record of an error, and pieces of tracebacks, are no work between two errors") {
+  const std::string own =
+      "Traceback (most recent call last):\n  File \"/me/train.py\", line 6, in <module>\nValueError: label 12\n";
+  const std::string helper =
+      "Traceback (most recent call last):\n  File \"/me/help.py\", line 2, in <module>\nRuntimeError: no data\n";
+  const auto named = [&](const std::string& between) {
+    return find_log_cause(own + between + helper, exited(1), "train.py").what;
+  };
+  for (const char* between :
+       {"ERROR worker: lost connection to trainer\n",
+        "2026-11-28 19:02:11,004 ERROR root: the server stops\n",
+        "[rank1]:[W1128 19:00:00.000 ProcessGroupNCCL.cpp:1250] Warning: WARNING: was not called\n",
+        "    ^^^^^^^^\njson.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)\n"}) {
+    CAPTURE(between);
+    CHECK(named(between) == "ValueError: label 12");
+  }
+  CHECK(named("loading data\n") == "RuntimeError: no data");
+  CHECK(named("WARNING: trying again without the cache\n") == "RuntimeError: no data");
+}
+
+TEST_CASE("the script of a command is found") {
+  CHECK(script_of({"python3", "-u", "a/train.py", "--lr", "1"}) == "a/train.py");
+  CHECK(script_of({"python3", "-m", "pk.train", "other.py"}) == "pk/train.py");
+  CHECK(script_of({"bash", "-c", "python3 train.py"}) == "");
 }
 
 TEST_CASE("a process of multiprocessing that has lost its parent is the last choice") {

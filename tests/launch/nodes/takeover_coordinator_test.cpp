@@ -1,6 +1,7 @@
 // The Coordinator of a node that takes over, and of a first node that may be cut off.
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <utility>
 
 #include "launch/nodes/coordinator.h"
@@ -169,10 +170,15 @@ TEST_CASE("what somebody asked for while the first node was lost ends the run") 
                          .failure = {},
                          .ranks = JsonValue::list({}),
                          .roll_call = {},
-                         .no_restart = true});
+                         .no_restart = true,
+                         .asked_by = SIGINT});
     else
       scene.say(2, Failed{0, Scene::failure(1, "stopped by SIGTERM", "stopped")});
-    CHECK(scene.last<Over>(1) != nullptr);
+    REQUIRE(scene.last<Over>(1) != nullptr);
+    const auto& failure = scene.last<Over>(1)->failure;
+    REQUIRE(failure);
+    if (while_stopping) CHECK(failure->line == "stopped by SIGINT (2) while the ranks were starting again");
+    if (while_stopping) CHECK(failure->exit_code == 130);
   }
 }
 

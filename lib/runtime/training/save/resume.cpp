@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -309,6 +310,9 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   if (checkpoint && folder != nullptr) folder->keep_until_next(checkpoint->path);
   const std::string& named = training.job.checkpoint.resume;
   if (folder != nullptr && named != "auto" && named != "never") folder->keep(named);
+  // A restart reads it again.
+  if (const auto& pretrained = training.job.model.pretrained; folder != nullptr && pretrained)
+    folder->keep(std::filesystem::absolute(*pretrained).parent_path().string());
   const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
   if (is_new_keeper && !checkpoint) require_checkpoint(training);
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
