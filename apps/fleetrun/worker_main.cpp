@@ -200,7 +200,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
         fmt::format(
             "the training is done and its weights are saved, but the last checkpoint could not be written: {}",
             report.unsaved));
-  // It ends by SIGTERM, also after a SIGINT, so that whoever waits for it sees that it was stopped.
+  // Whoever waits for it sees that it was stopped.
   if (report.stopped) runtime::end_stopped_rank(runtime::kLongestSave);
 }
 

@@ -273,10 +273,28 @@ TEST_CASE(
   const ChildResult result =
       train(launch, {"train.epochs=1", "checkpoint.dir=null", "model.pretrained=output/best.safetensors"});
   CHECK(result.code == 78);
-  CHECK_MESSAGE(
-      contains(result.err, "model.pretrained is " + launch.folder.path() + "/output/best.safetensors"),
-      result.err);
+  CHECK_MESSAGE(contains(result.err, "model.pretrained is "), result.err);
   CHECK(launch.best() == first);
+}
+
+TEST_CASE(
+    "a training that goes on does not mind that its initial weights have been replaced by its best ones") {
+  const Training launch;
+  REQUIRE(train(launch, {"train.epochs=2"}).code == 0);
+  const ChildResult more = train(launch, {"train.epochs=3", "model.pretrained=output/best.safetensors"});
+  CHECK_MESSAGE(more.code == 0, more.err);
+  CHECK(contains(more.out, "resuming from "));
+}
+
+TEST_CASE(
+    "a training whose initial weights would be replaced by the best ones of the training before is refused") {
+  const Training launch;
+  const std::string previous = "model.pretrained=output/best.previous.safetensors";
+  for (const char* seed : {"train.seed=1", "train.seed=2"})
+    REQUIRE(train(launch, {"train.epochs=1", "checkpoint.resume=never", seed}).code == 0);
+  const std::string first = launch.folder.read("output/best.previous.safetensors");
+  CHECK(train(launch, {"train.epochs=1", "checkpoint.resume=never", previous}).code == 78);
+  CHECK(launch.folder.read("output/best.previous.safetensors") == first);
 }
 
 TEST_CASE("a training whose best weights were removed says so, and keeps the best of the later epochs") {

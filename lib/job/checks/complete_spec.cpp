@@ -193,6 +193,14 @@ void inherit(const std::string& key, const std::vector<double>& train, std::vect
   }
 }
 
+void check_chance(Draft& draft) {
+  const Augment augment = draft.spec.data.test->augment;
+  if (augment != without_chance(augment))
+    draft.notes.push_back(fmt::format(
+        "data.test.augment is random: the model is evaluated on random parts of the images; {} is the same without chance",
+        augment == Augment::crop_flip ? "none" : "resize_crop"));
+}
+
 void complete_set(DataSetSpec& set, bool has_channels) {
   if (set.format == DataFormat::idx && !has_channels) set.channels = kIdxChannels;
   set.channels = channels_of(set);
@@ -236,6 +244,7 @@ void complete_spec(Draft& draft) {
   complete_set(*spec.data.test, draft.has("data.test.channels"));
   inherit(".mean", spec.data.train.mean, spec.data.test->mean, draft);
   inherit(".std", spec.data.train.deviation, spec.data.test->deviation, draft);
+  check_chance(draft);
 }
 
 void find_contradictions(Draft& draft) {

@@ -137,8 +137,7 @@ bool is_chatter(std::string_view line) {
 }
 
 bool is_complaint(std::string_view line) {
-  static const re2::RE2 signs(
-      R"(\b(?:ERROR|WARN|WARNING|CRITICAL|FATAL)\b|\[[WEF]\d{4} |^\W*[\w.]*(?:Error|Exception|Interrupt)\b)");
+  static const re2::RE2 signs(R"(\b(?:ERROR|WARN|WARNING|CRITICAL|FATAL)\b|\[[WEF]\d{4} )");
   return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), signs) && !tries_again(line);
 }
 

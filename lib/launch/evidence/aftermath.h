@@ -17,8 +17,7 @@ std::size_t last_words_begin(const std::vector<std::string>& lines, const std::v
 // What Python, PyTorch, shells and launchers still write when a process ends with an error, and what continues a message.
 bool is_chatter(std::string_view line);
 
-// A record of an error or a warning, or an exception by itself: "2026-11-26 10:41:03 ERROR root: the server stops", "ValueError: x". Not of
-// somebody who tries again.
+// A record of an error or a warning, "2026-11-26 10:41:03 ERROR root: the server stops"; not of somebody who tries again.
 bool is_complaint(std::string_view line);
 
 // Whether the process worked on after this traceback. All lines after it may be the rest of the exception's message, which has any

@@ -7,6 +7,7 @@
 
 #include "launch/evidence/aftermath.h"
 #include "launch/evidence/log_lines.h"
+#include "launch/evidence/traceback.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -42,23 +43,53 @@ bool is_script(std::string_view script, std::string_view file) {
   return !script.empty() && !file.empty() && (ends(file, script) || ends(script, file));
 }
 
-// In one of its frames, as when a profiler or `-m` runs the script.
-bool names_script(const std::vector<std::string>& lines, const Finding& traceback, std::string_view script) {
-  const std::string frame = fmt::format("{}\", line ", file_name(script));
+// In one of its frames, as when a profiler or `-m` runs the file.
+bool names_file(const std::vector<std::string>& lines, const Finding& traceback, std::string_view name) {
+  const std::string end = fmt::format("{}\", line ", name);
   return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(traceback.first),
                      lines.begin() + static_cast<std::ptrdiff_t>(std::min(traceback.end, lines.size())),
-                     [&](const std::string& line) { return line.find(frame) != std::string::npos; });
+                     [&](const std::string& line) {
+                       return line.find("/" + end) != std::string::npos ||
+                              line.find("\"" + end) != std::string::npos;
+                     });
 }
 
 bool is_run_as_module(const Finding& traceback) {
   return traceback.file == "<frozen runpy>" || file_name(traceback.file) == "runpy.py";
 }
 
+// "pk/train.py" of `-m pk.train` is "pk/train/__main__.py" if that is a package.
+std::string main_of_package(std::string_view script) {
+  return std::string(script.substr(0, script.rfind('.'))) + "/__main__.py";
+}
+
+bool is_frame(std::string_view line) { return !place_in_frame(line).empty(); }
+
+constexpr std::string_view kStart = "Traceback (most recent call last)";
+
+// Which lines are left of tracebacks that several processes wrote at the same time, in pieces: "  File ...", the line below it, "^^^^",
+// "ValueError: x", and indented lines next to such lines.
+std::vector<bool> find_pieces_of_tracebacks(const std::vector<std::string>& lines) {
+  std::vector<bool> pieces(lines.size());
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string& line = lines[i];
+    const bool follows_piece = i > 0 && pieces[i - 1] && !is_bare_exception(lines[i - 1]);
+    pieces[i] = is_frame(line) || (i > 0 && is_frame(lines[i - 1])) || line.find("^^") != std::string::npos ||
+                line.find_first_not_of(" \t^~") == std::string::npos || line.starts_with(kStart) ||
+                is_bare_exception(line) || (follows_piece && line.starts_with(' '));
+  }
+  for (std::size_t i = lines.size(); i-- > 1;)
+    if (pieces[i] && !lines[i].starts_with(kStart) && lines[i - 1].starts_with(' ')) pieces[i - 1] = true;
+  return pieces;
+}
+
+constexpr std::size_t kComplaints = 2;  // of a program before it fails
+
 class Echoes {
  public:
   Echoes(const std::vector<Finding>& findings, const std::vector<std::string>& lines, std::string_view script,
          std::size_t at_death)
-      : findings_(findings), lines_(lines), script_(script), at_death_(at_death) {
+      : lines_(lines), script_(script), at_death_(at_death), is_told_(lines.size()) {
     for (const Finding& finding : findings) {
       if (finding.endings == 0 || !finding.from_top) continue;
       if (is_of_script(finding)) end_of_script_ = std::max(end_of_script_, finding.end);
@@ -66,7 +97,12 @@ class Echoes {
       if (may_be_last && finding.end <= at_death && (last_ == nullptr || finding.end > last_->end))
         last_ = &finding;
     }
-    work_ = end_of_script_ == 0 ? 0 : first_work_after(end_of_script_);
+    const std::vector<bool> pieces = find_pieces_of_tracebacks(lines);
+    for (std::size_t i = 0; i < lines.size(); ++i) is_told_[i] = pieces[i] || lines[i].empty();
+    for (const Finding& finding : findings)
+      for (std::size_t i = finding.first; i < std::min(finding.end, lines.size()); ++i) is_told_[i] = true;
+    if (end_of_script_ != 0) work_ = first_work_after(end_of_script_, is_complaint, kComplaints);
+    worked_ = last_ != nullptr && first_work_after(last_->end, is_chatter, lines.size()) < at_death;
   }
 
   bool contain(const Finding& finding) const {
@@ -76,52 +112,56 @@ class Echoes {
 
  private:
   bool is_of_script(const Finding& traceback) const {
-    return is_script(script_, traceback.file) ||
-           (is_run_as_module(traceback) && names_script(lines_, traceback, script_));
+    return is_script(script_, traceback.file) || (is_run_as_module(traceback) && names_script(traceback));
+  }
+
+  bool names_script(const Finding& traceback) const {
+    return !script_.empty() && (names_file(lines_, traceback, file_name(script_)) ||
+                                names_file(lines_, traceback, main_of_package(script_)));
   }
 
   bool follows_at_once(const Finding& finding) const {
-    return finding.first >= end_of_script_ && finding.first < work_ &&
-           !names_script(lines_, finding, script_);
+    return finding.first >= end_of_script_ && finding.first < work_ && !names_script(finding);
   }
 
-  // The rank had written an uncaught exception of its own before it died, and the rest came later, from another process. Without a known
-  // script, the rank may be a shell, and what the same program writes later may come through a slow pipe.
+  // The rank had written an uncaught exception of its own before it died, and another program wrote the rest later. What the same program
+  // writes later may come through a slow pipe.
   bool is_late(const Finding& finding) const {
-    return last_ != nullptr && finding.end > at_death_ &&
-           !(script_.empty() && names_script(lines_, finding, last_->file));
+    return last_ != nullptr && !worked_ && finding.end > at_death_ && !names_script(finding) &&
+           !names_file(lines_, finding, file_name(last_->file));
   }
 
-  // The first line from there on that neither belongs to a traceback nor is what an ending process writes: somebody has worked.
-  std::size_t first_work_after(std::size_t start) const {
-    std::vector<bool> is_found(lines_.size());
-    for (const Finding& finding : findings_)
-      for (std::size_t i = finding.first; i < std::min(finding.end, lines_.size()); ++i) is_found[i] = true;
-    std::size_t line = start;
-    while (line < lines_.size() && (is_found[line] || is_chatter(lines_[line]) || is_complaint(lines_[line])))
+  // The first line from there on that tells of no error, and does not go without saying: somebody has worked.
+  std::size_t first_work_after(std::size_t line, bool (*goes_without_saying)(std::string_view),
+                               std::size_t most) const {
+    while (line < lines_.size() && (is_told_[line] || (goes_without_saying(lines_[line]) && most-- > 0)))
       ++line;
     return line;
   }
 
-  const std::vector<Finding>& findings_;
   const std::vector<std::string>& lines_;
   std::string_view script_;
   std::size_t at_death_;
+  std::vector<bool> is_told_;                 // lines of errors, in whole or in pieces
   std::size_t end_of_script_ = 0, work_ = 0;  // lines
-  const Finding* last_ = nullptr;             // the last that may have ended the rank
+  const Finding* last_ = nullptr;             // the last before the death that may have ended the rank
+  bool worked_ = false;                       // between that and the death
 };
 
 }  // namespace
 
 std::string script_of(const std::vector<std::string>& command) {
+  bool in_python = false;
   for (auto word = command.begin(); word != command.end(); ++word) {
-    if (*word == "-m" && word + 1 != command.end()) {
-      std::string file = *(word + 1);
+    const bool names_module = in_python && word->starts_with("-m");
+    if (names_module && (word->size() > 2 || word + 1 != command.end())) {
+      std::string file = word->size() > 2 ? word->substr(2) : *(word + 1);
       std::ranges::replace(file, '.', '/');
       return file + ".py";
     }
-    if (*word == "-c" || word->find(' ') != std::string::npos) break;
+    if (*word == "-m" || *word == "-c" || word->find(' ') != std::string::npos) break;
     if (word->ends_with(".py")) return *word;
+    in_python = in_python || file_name(*word).starts_with("python");
   }
   return "";
 }

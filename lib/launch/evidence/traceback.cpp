@@ -235,6 +235,13 @@ void join(Finding& found, std::vector<Finding>& all, const std::vector<std::stri
 
 }  // namespace
 
+bool is_bare_exception(std::string_view line) {
+  const std::string_view name = line.substr(0, line.find(':'));
+  constexpr std::array<std::string_view, 3> kEnds = {"Error", "Exception", "Interrupt"};
+  return is_class_name(name) &&
+         std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
+}
+
 std::string place_in_frame(std::string_view line) {
   constexpr std::string_view kFile = "File \"", kLine = "\", line ";
   line = trimmed(line);

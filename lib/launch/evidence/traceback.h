@@ -13,6 +13,9 @@ namespace fleetrun::launch {
 // In the order of the log. A report about an exception that cannot end the process explains nothing.
 std::vector<Finding> find_tracebacks(const LogLines& log);
 
+// "ValueError: x", "json.decoder.JSONDecodeError: x" at the beginning of a line.
+bool is_bare_exception(std::string_view line);
+
 // The place in `  File "/home/me/train.py", line 12, in main`: "/home/me/train.py:12, in main"; "" in other lines.
 std::string place_in_frame(std::string_view line);
 

@@ -180,7 +180,7 @@ class Coordinator {
   Actions go_on_if_enough(TimePoint now);
   Actions begin_next(Clock::duration delay, TimePoint now);
   Actions give_up_gathering();
-  Actions end_taking_in();
+  Actions end_taking_in(int signal);
   Actions wake_while_joining(TimePoint now);
   // Taking over: coordinator_takeover.cpp.
   Actions take_over_if_all_have_come(TimePoint now);
@@ -238,9 +238,9 @@ class Coordinator {
   std::optional<NodeFailure> lost_;        // gathering: why nodes are missing
   std::optional<NodeFailure> ending_;      // what ended the attempt that another one follows
   bool taking_in_ = false;                 // the attempt ends because a node has joined
-  int asked_by_ = 0;                       // the first signal by which somebody asked a node to end
-  StandStill standing_;                    // before the next attempt
-  TimePoint stop_began_, ended_;           // of the attempt in which ranks last worked
+  int asked_by_ = 0;              // the first signal by which somebody asked a node to end, in this attempt
+  StandStill standing_;           // before the next attempt
+  TimePoint stop_began_, ended_;  // of the attempt in which ranks last worked
   std::vector<StandStill> stand_stills_;
   std::set<std::string> refused_;         // addresses
   bool finished_ = false;                 // a rank has finished in this attempt

@@ -78,17 +78,19 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Hurry& hurry, TimePo
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePoint now) {
   Node* const node = find(peer);
-  if (asked_by_ == 0) asked_by_ = ended.asked_by;
   if (phase_ == Phase::taking_over) return end_while_taking_over(peer, ended);
   if (node != nullptr && phase_ == Phase::preparing && ended.no_restart)
-    return end_taking_in();  // it took over
+    return end_taking_in(ended.asked_by);  // it took over
   if (node == nullptr || ended.attempt != attempt_ || phase_ == Phase::over) return {};
   node->state = State::ended;
   node->ended = now;
   node->finished = ended.finished;
   node->step = ended.step;
   if (ended.failure && leaves(*node, *ended.failure)) node->departure = ended.failure;
-  if (ended.no_restart && !node->departure) restarts_.forbid();
+  if (ended.no_restart && !node->departure) {
+    restarts_.forbid();
+    if (asked_by_ == 0) asked_by_ = ended.asked_by;
+  }
   node->ranks = ended.ranks;
   node->roll_call = ended.roll_call;
   Actions actions;
@@ -181,7 +183,8 @@ Coordinator::Actions Coordinator::conclude(TimePoint now) {
 Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
   const std::optional<int> first = first_to_fail();
   const bool finished = std::ranges::all_of(nodes_, [](const Node& node) { return node.finished; });
-  if (!first && taking_in_ && !finished) return restarts_.forbidden() ? end_taking_in() : begin_next({}, now);
+  if (!first && taking_in_ && !finished)
+    return restarts_.forbidden() ? end_taking_in(asked_by_) : begin_next({}, now);
   if (!first) return end(std::nullopt, std::nullopt);
   NodeFailure failure = *nodes_[static_cast<std::size_t>(*first)].failure;
   ending_ = failure;

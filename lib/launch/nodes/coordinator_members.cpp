@@ -14,6 +14,7 @@
 #include "launch/nodes/rank_order.h"
 #include "launch/nodes/terms.h"
 #include "launch/process/exit_status.h"
+#include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -351,16 +352,18 @@ Coordinator::Actions Coordinator::give_up_gathering() {
   return end(failure, std::nullopt);
 }
 
-// Somebody asked the run to end while the ranks ended so that a node could be taken in, or so that another node takes over.
-Coordinator::Actions Coordinator::end_taking_in() {
-  const std::string who = asked_by_ != 0 ? describe_signal(asked_by_) : "somebody on one of the nodes";
-  const std::string line = fmt::format("stopped by {} while the ranks were starting again", who);
-  return end(NodeFailure{.cause = "stopped",
-                         .line = line,
-                         .block = fmt::format("fleetrun: {}\n", line),
-                         .exit_code = kSignalExitCode + (asked_by_ != 0 ? asked_by_ : SIGTERM),
-                         .signal = asked_by_},
-             std::nullopt);
+// A signal, or 0: --timeout, forbids another attempt, while the ranks end so that a node can be taken in, or while another node takes over.
+Coordinator::Actions Coordinator::end_taking_in(int signal) {
+  const Cause cause = signal != 0 ? Cause::stopped : Cause::timed_out;
+  const std::string why = signal != 0 ? "stopped by " + describe_signal(signal) : "--timeout has passed";
+  const std::string line = why + " while the ranks were starting again";
+  return end(
+      NodeFailure{.cause = std::string(facts_of(cause).name),
+                  .line = line,
+                  .block = fmt::format("fleetrun: {}\n", line),
+                  .exit_code = signal != 0 ? kSignalExitCode + signal : static_cast<int>(ErrorKind::timeout),
+                  .signal = signal},
+      std::nullopt);
 }
 
 // Nodes that were in the last attempt are told so; for the others the places say which attempt it is.
@@ -381,6 +384,7 @@ Coordinator::Actions Coordinator::begin_next(Clock::duration delay, TimePoint no
   standing_.pause = std::min(standing_.pause, now - ended_) + delay;
   standing_.stop = ended_ - stop_began_;
   taking_in_ = false;
+  asked_by_ = 0;
   begin_by_.reset();
   if (ending_) ending_->evidence = {};
   Tell again = {.to = {},

@@ -94,7 +94,7 @@ Coordinator::Actions Coordinator::fail_while_taking_over(PeerId peer, const Node
 
 Coordinator::Actions Coordinator::end_while_taking_over(PeerId peer, const Ended& ended) {
   if (ended.failure) return fail_while_taking_over(peer, *ended.failure);
-  return ended.no_restart ? end_taking_in() : Actions();
+  return ended.no_restart ? end_taking_in(ended.asked_by) : Actions();
 }
 
 }  // namespace fleetrun::launch

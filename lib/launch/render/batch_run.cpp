@@ -138,8 +138,14 @@ std::string name_of(const LaunchOptions& options) {
 }
 
 // MIN of --nnodes=MIN:MAX.
-std::optional<int> least_nodes(const NodeRange& nodes) {
+std::optional<int> least_to_start(const NodeRange& nodes) {
   return nodes.least < nodes.most ? std::optional(nodes.least) : std::nullopt;
+}
+
+// A run with spares is elastic, too.
+std::optional<int> least_nodes(const NodeRange& nodes, int spares) {
+  const int least = std::min(nodes.least, nodes.most - spares);
+  return least < nodes.most ? std::optional(least) : std::nullopt;
 }
 
 std::chrono::seconds rounded_up(Clock::duration time) {
@@ -209,11 +215,13 @@ BatchRun plan_batch_run(const Target& target, const RenderFlags& own, const Word
   refuse_flags(target, found);
   const LaunchOptions options = parse_launch_options(words, Environment()).options;
   check_hosts(target, found, options);
+  const NodeRange nodes = options.nnodes.value.value_or(NodeRange());
   BatchRun run = {.own = own,
                   .made_by = {"fleetrun", "render", std::string(target.name)},
                   .name = name_of(options),
-                  .nodes = options.nnodes.value.value_or(NodeRange()).most,
-                  .least_nodes = least_nodes(options.nnodes.value.value_or(NodeRange())),
+                  .nodes = nodes.most,
+                  .least_nodes = least_nodes(nodes, options.spares.value),
+                  .least_to_start = least_to_start(nodes),
                   .gpus = number_of_gpus(target, options, job),
                   .cores = number_of_cores(options, job),
                   .flags = flags_of_fleetrun(target, table, found, options),

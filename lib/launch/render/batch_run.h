@@ -23,13 +23,14 @@ struct RenderFlags {
 
 struct BatchRun {
   RenderFlags own;
-  std::vector<std::string> made_by;  // the whole command: "fleetrun", "render", "slurm", ...
-  std::string name;                  // lower-case letters, digits and '-', at most kLongestName
-  int nodes = 1;                     // at most, if the run is elastic
-  std::optional<int> least_nodes;    // of an elastic run; none: the run needs all nodes
-  int gpus = 0;                      // of each node
-  std::optional<int> cores;          // of each node; none: all cores of the node
-  std::vector<std::string> flags;    // for fleetrun, without those that the target expresses in its own words
+  std::vector<std::string> made_by;   // the whole command: "fleetrun", "render", "slurm", ...
+  std::string name;                   // lower-case letters, digits and '-', at most kLongestName
+  int nodes = 1;                      // at most, if the run is elastic
+  std::optional<int> least_nodes;     // that run, if the run is elastic; none: the run needs all nodes
+  std::optional<int> least_to_start;  // MIN of --nnodes=MIN:MAX
+  int gpus = 0;                       // of each node
+  std::optional<int> cores;           // of each node; none: all cores of the node
+  std::vector<std::string> flags;  // for fleetrun, without those that the target expresses in its own words
   std::vector<std::string>
       program;  // script, job file or program with its arguments, after "--" where that is needed
   std::vector<std::string> hosts;  // of --ips

@@ -32,8 +32,9 @@ set -u
 
 fleetrun=<<fleetrun>>
 <<arguments>>
-# Each node writes its own logs.
+# Each node writes its own logs. The elements of a job array have an index, other jobs have 0.
 logs=<<log_dir>>/$LSB_JOBID
+[ "${LSB_JOBINDEX:-0}" = 0 ] || logs+="-$LSB_JOBINDEX"
 <<hosts>>
 
 <<start>>
@@ -60,7 +61,8 @@ std::string time_of_lsf(const BatchRun& run) {
 
 std::string hosts_of_lsf(const BatchRun& run) {
   if (run.nodes == 1) return "";
-  return meeting_port(run, "LSB_JOBID") + "mapfile -t hosts < <(awk '!seen[$0]++' \"$LSB_DJOB_HOSTFILE\")\n";
+  return meeting_port(run, "(LSB_JOBID + 2503 * ${LSB_JOBINDEX:-0})") +
+         "mapfile -t hosts < <(awk '!seen[$0]++' \"$LSB_DJOB_HOSTFILE\")\n";
 }
 
 std::string others_of_lsf() {

@@ -62,7 +62,7 @@ std::string inherited_by_pbs(const BatchRun& run) {
 
 std::string hosts_of_pbs(const BatchRun& run) {
   if (run.nodes == 1) return "";
-  return meeting_port(run, "${PBS_JOBID%%[!0-9]*}") +
+  return meeting_port(run, "(${PBS_JOBID%%[!0-9]*} + 2503 * ${PBS_ARRAY_INDEX:-0})") +
          "mapfile -t hosts < <(awk '!seen[$0]++' \"$PBS_NODEFILE\")\n";
 }
 

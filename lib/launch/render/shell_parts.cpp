@@ -28,7 +28,7 @@ std::string arguments_array(const BatchRun& run) {
 }
 
 std::string nnodes_value(const BatchRun& run, const std::string& most) {
-  return run.least_nodes ? fmt::format("{}:{}", *run.least_nodes, most) : most;
+  return run.least_to_start ? fmt::format("{}:{}", *run.least_to_start, most) : most;
 }
 
 std::string program_name(const BatchRun& run) {

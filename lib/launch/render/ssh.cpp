@@ -71,28 +71,65 @@ for rank in "${!hosts[@]}"; do
   inputs+=("$input")
 done
 
-# fleetrun on the first host passes signals on to all hosts.
-trap '' PIPE
-for signal in INT TERM HUP QUIT USR1 USR2; do
-  # shellcheck disable=SC2064  # the name of this signal
-  trap "printf '%s\\n' $signal >&${inputs[0]}" "$signal"
-done
-
-# Stops the run when ssh cannot reach a host (exit code 255).
+<<pass_on>>
+# Stops the run when ssh cannot reach <<lost>> (exit code 255).
 codes=()
+lost=0
 while [ "${#codes[@]}" -lt "${#hosts[@]}" ]; do
   if read -r -t 5 rank code <&"$ended"; then
     codes[rank]=$code
     [ "$code" = 255 ] || continue
+    echo "ssh has lost ${hosts[rank]}" >&3
+    lost=$((lost + 1))
+    [ "$lost" -gt <<may_lose>> ] || continue
+    echo "stopping the run" >&3
     for input in "${inputs[@]}"; do printf 'TERM\n' >&"$input"; done
   elif [ -z "$(jobs -rp)" ]; then
     break # something killed the processes that wait for ssh
   fi
-done 2>/dev/null
+done 3>&2 2>/dev/null
 
-# All hosts end with the same exit code.
-exit "${codes[0]:-255}"
+<<end>>
 )sh";
+
+constexpr std::string_view kPassOn = R"sh(# fleetrun on the first host passes signals on to all hosts.
+trap '' PIPE
+for signal in INT TERM HUP QUIT USR1 USR2; do
+  # shellcheck disable=SC2064  # the name of this signal
+  trap "printf '%s\n' $signal >&${inputs[0]}" "$signal"
+done
+)sh";
+
+constexpr std::string_view kPassOnIfElastic =
+    R"sh(# The run may go on without the first host, so each host gets the signals that end a run.
+trap '' PIPE
+pass_on() {
+  local input
+  for input in "${@:2}"; do printf '%s\n' "$1" >&"$input"; done 2>/dev/null
+}
+for signal in INT TERM HUP; do
+  # shellcheck disable=SC2064  # the name of this signal
+  trap "pass_on $signal ${inputs[*]}" "$signal"
+done
+for signal in QUIT USR1 USR2; do
+  # shellcheck disable=SC2064
+  trap "pass_on $signal ${inputs[0]}" "$signal"
+done
+)sh";
+
+constexpr std::string_view kEnd = R"(# All hosts end with the same exit code.
+exit "${codes[0]:-255}"
+)";
+
+constexpr std::string_view kEndIfElastic =
+    R"(# The hosts that are left end with the same exit code. When the run has finished, that of a lost host does not count.
+result=255
+for code in ${codes[@]+"${codes[@]}"}; do
+  [ "$code" != 0 ] || exit 0
+  [ "$result" != 255 ] || result=$code
+done
+exit "$result"
+)";
 
 constexpr std::string_view kHowToRun =
     "Start it:   bash {0}.sh\n"
@@ -124,7 +161,11 @@ std::string write_ssh(const BatchRun& run) {
        {"folder", folder_of_script(run)},
        {"log_dir", quote_word(run.log_dir)},
        {"node_flags",
-        run.nodes == 1 ? R"(--log_dir="$logs")" : R"(--node_rank="$rank" --log_dir="$logs/node-$rank")"}});
+        run.nodes == 1 ? R"(--log_dir="$logs")" : R"(--node_rank="$rank" --log_dir="$logs/node-$rank")"},
+       {"pass_on", std::string(run.least_nodes ? kPassOnIfElastic : kPassOn)},
+       {"lost", run.least_nodes ? "so many hosts that too few are left" : "a host"},
+       {"may_lose", std::to_string(run.nodes - run.least_nodes.value_or(run.nodes))},
+       {"end", std::string(run.least_nodes ? kEndIfElastic : kEnd)}});
 }
 
 }  // namespace fleetrun::launch

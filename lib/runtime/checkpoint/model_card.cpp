@@ -30,7 +30,7 @@ constexpr const char *kNames = "class_names", *kDType = "train.dtype", *kAlgorit
                      *kSplit = "data.split";
 constexpr std::array kRequired = {"model.name", "model.class_dim", "model.input_shape",
                                   "data.mean",  "data.std",        "data.augment"};
-constexpr std::size_t kShownText = 40;  // bytes
+constexpr std::size_t kShownText = 40, kShownNames = 100;  // bytes
 constexpr const char* kFromJob = "--job JOB.json takes it from the job of the training";
 
 bool is_narrow(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
@@ -226,6 +226,16 @@ std::vector<std::string> differences_of_pixels(const ModelCard& was, const Model
   compare("mean", was.mean, now.mean);
   compare("std", was.deviation, now.deviation);
   return lines;
+}
+
+std::string difference_of_classes(const Metadata& was, const ModelCard& now) {
+  const Metadata here = to_metadata(now);
+  const auto names_in = [](const Metadata& metadata) { return text_or(metadata, kNames, ""); };
+  const bool differ = !names_in(was).empty() && !names_in(here).empty() && names_in(was) != names_in(here);
+  if (!differ || text_or(was, "model.class_dim", "") != text_or(here, "model.class_dim", "")) return "";
+  return fmt::format(
+      "warning: model.pretrained was trained for the classes {}, and data.train has {}: the last layer starts from the weights for those",
+      shortened_quote(names_in(was), kShownNames), shortened_quote(names_in(here), kShownNames));
 }
 
 }  // namespace fleetrun::runtime

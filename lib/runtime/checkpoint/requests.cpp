@@ -33,7 +33,7 @@ void note_stop(int signal) {
   std::int64_t first = 0;
   auto& wanted_at = stop_wanted_at[signal == SIGINT ? 1 : 0];
   if (wanted_at.compare_exchange_strong(first, now) || now - first < kTogether) return;
-  die_of_sigterm();
+  die_of(signal);
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -53,15 +53,15 @@ void listen_for_stop_requests() {
 
 Requests take_requests() { return {save_wanted.exchange(false), stop_is_wanted()}; }
 
-void die_of_sigterm() {
-  handle(SIGTERM, SIG_DFL);
-  ::kill(::getpid(), SIGTERM);  // from a handler: as soon as that returns
+void die_of(int signal) {
+  handle(signal, SIG_DFL);
+  ::kill(::getpid(), signal);  // from a handler: as soon as that returns
 }
 
 void end_stopped_rank(std::chrono::nanoseconds patience) {
   const std::int64_t end = monotonic_ns() + patience.count();
   while (!stop_is_wanted() && monotonic_ns() < end) std::this_thread::sleep_for(kLookPause);
-  die_of_sigterm();
+  die_of(stop_wanted_at[0] == 0 && stop_wanted_at[1] != 0 ? SIGINT : SIGTERM);
   while (true) ::pause();  // another thread takes the signal
 }
 

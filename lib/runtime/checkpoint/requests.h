@@ -18,10 +18,10 @@ void listen_for_stop_requests();
 // What came since the last call; a wish to stop stays.
 Requests take_requests();
 
-// Ends the process by SIGTERM, whatever was made of that before.
-void die_of_sigterm();
+// Ends the process by this signal, whatever was made of that before.
+void die_of(int signal);
 
-// Likewise, after a stop that all ranks agreed on. If only some ranks got the signal, the others wait here, so that one
+// Likewise, by the signal that asked for a stop on which all ranks agreed: SIGINT, or SIGTERM if that came, too, or nothing came. If only some ranks got the signal, the others wait here, so that one
 // that got it ends first and is named as the cause; its end makes the launcher send SIGTERM to the rest. They wait for `patience` at most.
 void end_stopped_rank(std::chrono::nanoseconds patience);
 

@@ -62,6 +62,9 @@ std::vector<std::string> image_paths(const std::vector<std::string>& words, std:
     if (word == kLines) {
       for (std::string line; std::getline(lines, line);) {
         if (line.ends_with('\r')) line.pop_back();  // of a list that was written on Windows
+        if (line.find('\0') != std::string::npos)
+          throw Error(ErrorKind::data, "a path on stdin contains a NUL byte, wanted one path per line",
+                      "find without -print0, or tr '\\0' '\\n', writes such lines");
         if (!line.empty()) paths.push_back(line);
       }
     } else if (is_folder(word)) {

@@ -1,7 +1,6 @@
 #include "runtime/training/judge_scores.h"
 
 #include <array>
-#include <filesystem>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -76,24 +75,21 @@ void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric)
   run.out << std::flush;
 }
 
-// A restart reads model.pretrained again.
-void require_other_pretrained(const job::JobSpec& job) {
-  const std::string best = best_path(job.output);
-  std::error_code missing;
-  if (!job.model.pretrained || !std::filesystem::equivalent(*job.model.pretrained, best, missing)) return;
+// A restart before the first checkpoint reads model.pretrained again.
+void require_not_set_aside(const std::string& pretrained, const Run& run) {
+  if (!is_moved_by_set_best_aside(pretrained, run.job.output, run.progress.state.training)) return;
   throw Error(
       ErrorKind::config,
-      fmt::format("model.pretrained is {}, which checkpoint.keep_best replaces by the best weights of "
-                  "this training",
-                  best),
-      "output.dir=FOLDER after the job file chooses another folder, or give model.pretrained a copy");
+      fmt::format(
+          "model.pretrained is {}, which checkpoint.keep_best renames or replaces when a training begins",
+          pretrained),
+      "give model.pretrained a copy, or output.dir=FOLDER after the job file chooses another folder");
 }
 
 // Afterwards the state has a best epoch only if the file has its weights.
 void take_over_best(Run& run, job::Metric metric) {
   TrainingState& state = run.progress.state;
   require_own_best(run.job.output);
-  require_other_pretrained(run.job);
   const std::optional<ScoredEpoch> in_file = read_best(run.job.output);
   if (is_of_training(run, in_file, metric)) {
     state.best = in_file;
@@ -101,6 +97,7 @@ void take_over_best(Run& run, job::Metric metric) {
   }
   if (state.best) tell_lost_best(run, *state.best, metric);
   state.best.reset();
+  if (run.job.model.pretrained) require_not_set_aside(*run.job.model.pretrained, run);
   set_best_aside(run.job.output, state.training, run.out);
 }
 

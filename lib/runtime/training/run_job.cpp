@@ -1,5 +1,7 @@
 #include "runtime/training/run_job.h"
 
+#include <fcntl.h>
+
 #include <ostream>
 #include <string>
 #include <vector>
@@ -10,11 +12,13 @@
 #include "base/error/log.h"
 #include "base/system/environment.h"
 #include "base/system/host_memory.h"
+#include "base/system/unique_fd.h"
 #include "comm/rendezvous/exchange.h"
 #include "job/spec/settle_pipeline.h"
 #include "job/spec/settle_strategy.h"
 #include "job/spec/step_share.h"
 #include "runtime/checkpoint/model_card.h"
+#include "runtime/checkpoint/safetensors.h"
 #include "runtime/training/finish.h"
 #include "runtime/training/judge_scores.h"
 #include "runtime/training/ranks/agree_on_data.h"
@@ -81,10 +85,14 @@ void print_search(const job::StrategySpec& strategy, const AlgorithmSearch& sear
   if (strategy.cudnn_exhaustive_search && search.problems > 0) out << describe(search) << std::endl;
 }
 
-// Rank 0 says what it found in the data, and how the programs were made.
+// Rank 0 says what it found in the data and in model.pretrained, and how the programs were made.
 void announce(const job::JobSpec& job, const RankEnv& env, const DataSets& data, const Trainer& trainer,
-              std::ostream& out) {
+              const ModelCard& card, std::ostream& out) {
   if (env.rank != 0) return;
+  if (job.model.pretrained && job.model.new_head == job::NewHead::automatic)
+    if (const UniqueFd fd(::open(job.model.pretrained->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)); fd)
+      if (const std::string line = difference_of_classes(read_metadata(fd.get()), card); !line.empty())
+        out << line << std::endl;
   for (const std::string& note : data.notes) out << note << std::endl;
   for (const std::string& message : trainer.pass_messages()) out << message << std::endl;
   print_search(job.strategy, trainer.algorithm_search(), out);
@@ -180,7 +188,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
     add_facts_of_programs(card, trainer.executor().program(), trainer.evaluation_executor().program());
   Checkpointing checkpoints({job, world, trainer, card, page, out}, timeline);
   agree_on_program(world, *device, trainer.program_text());
-  announce(job, world.env, data, trainer, out);
+  announce(job, world.env, data, trainer, card, out);
   const UniqueFd claim = make_folders(job, world.env, trainer);
 
   const Progress progress = begin_or_resume(job, data, loaders, checkpoints);

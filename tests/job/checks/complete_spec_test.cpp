@@ -55,6 +55,15 @@ TEST_CASE("row 6: the test samples get the mean and std of the training samples,
           "data.test.mean differs from data.train.mean: the model is evaluated on pixels of another range than it is trained on"});
 }
 
+TEST_CASE("hunt 15: test samples that are cut at random are noted") {
+  const ParsedJob job = parse(with_test("", R"(, "augment": "random_resized_crop")"));
+  CHECK(
+      job.notes ==
+      std::vector<std::string>{
+          "data.test.augment is random: the model is evaluated on random parts of the images; resize_crop is the same without chance"});
+  CHECK(parse(with_test("", R"(, "augment": "resize_crop")")).notes.empty());
+}
+
 TEST_CASE("mean and std have a number for each channel") {
   CHECK(complaint(job_on(R"({"format": "image_folder", "path": "p", "mean": [1], "std": [1, 2, 3, 4]})")) ==
         "a.json:3:49: data.train.mean: found a list of 1, wanted 3: the samples have 3 channels\n"

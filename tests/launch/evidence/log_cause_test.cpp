@@ -165,12 +165,14 @@ TEST_CASE(
     CHECK(named(own + helper, "", script) == "RuntimeError: no data");
     CHECK(named("", helper, script) == "RuntimeError: no data");
     CHECK(named("", own + helper, script) == "RuntimeError: no data");
-    // The rank's own words are late in a pipe.
-    CHECK(named(own + "trying again\n", own + "x\n", script) == "ValueError: label 12");
+    CHECK(named(own + "loading data\n", helper, script) == "RuntimeError: no data");  // through a slow pipe
+    const std::string later =
+        "Traceback (most recent call last):\n  File \"/me/train.py\", line 9, in <module>\nKeyError: 'lr'\n";
+    CHECK(named(own, later, script) == "KeyError: 'lr'");
   }
 }
 
-TEST_CASE("a record of an error, and pieces of tracebacks, are no work between two errors") {
+TEST_CASE("pieces of tracebacks and a complaint between two errors are no work, and everything else is") {
   const std::string own =
       "Traceback (most recent call last):\n  File \"/me/train.py\", line 6, in <module>\nValueError: label 12\n";
   const std::string helper =
@@ -178,22 +180,37 @@ TEST_CASE("a record of an error, and pieces of tracebacks, are no work between t
   const auto named = [&](const std::string& between) {
     return find_log_cause(own + between + helper, exited(1), "train.py").what;
   };
-  for (const char* between :
-       {"ERROR worker: lost connection to trainer\n",
-        "2026-11-28 19:02:11,004 ERROR root: the server stops\n",
-        "[rank1]:[W1128 19:00:00.000 ProcessGroupNCCL.cpp:1250] Warning: WARNING: was not called\n",
-        "    ^^^^^^^^\njson.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)\n"}) {
-    CAPTURE(between);
-    CHECK(named(between) == "ValueError: label 12");
+  CHECK(named("    ^^^^^^^^\njson.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)\n") ==
+        "ValueError: label 12");
+  CHECK(named("  File \"/lib/json.py\", line 3, in loads\n    decode(x)\n\n") == "ValueError: label 12");
+  CHECK(named("2026-11-28 19:02:11,004 ERROR root: the server stops\n") == "ValueError: label 12");
+  CHECK(named("Traceback (most recent call last):\n  File \"/me/help.py\", line 2, in <module>\n"
+              "        loads(x)loads(x)\n\n                    ^^^^^^^\n   x\n") == "ValueError: label 12");
+  // The script has caught its exception, and a program that it runs then fails.
+  for (const char* between : {"loading data\n", " 99%|######### | 40/41 [00:03<00:00, 12.3it/s]\n",
+                              "  epochs: 3\n# of parameters: 5\n", "WARNING: a\nWARNING: b\nWARNING: c\n",
+                              "ERROR:root:GPU run failed, retrying on the CPU\n"}) {
+    CAPTURE(std::string(between));
+    CHECK(named(between) == "RuntimeError: no data");
   }
-  CHECK(named("loading data\n") == "RuntimeError: no data");
-  CHECK(named("WARNING: trying again without the cache\n") == "RuntimeError: no data");
 }
 
 TEST_CASE("the script of a command is found") {
   CHECK(script_of({"python3", "-u", "a/train.py", "--lr", "1"}) == "a/train.py");
-  CHECK(script_of({"python3", "-m", "pk.train", "other.py"}) == "pk/train.py");
+  CHECK(script_of({"/usr/bin/python3", "-um", "pk.train", "other.py"}) == "other.py");
+  CHECK(script_of({"/usr/bin/python3", "-u", "-m", "pk.train", "other.py"}) == "pk/train.py");
+  CHECK(script_of({"python3", "-mpk.train"}) == "pk/train.py");
+  CHECK(script_of({"numactl", "-m", "0", "python3", "train.py"}) == "");
   CHECK(script_of({"bash", "-c", "python3 train.py"}) == "");
+}
+
+TEST_CASE("the main file of a package that runs with -m is its script") {
+  const std::string own =
+      "Traceback (most recent call last):\n  File \"<frozen runpy>\", line 198, in _run_module_as_main\n"
+      "  File \"/me/pk/__main__.py\", line 6, in <module>\nValueError: label 12\n";
+  const std::string helper =
+      "Traceback (most recent call last):\n  File \"/me/help.py\", line 2, in <module>\nRuntimeError: no data\n";
+  CHECK(find_log_cause(own + helper, exited(1), "pk.py").what == "ValueError: label 12");
 }
 
 TEST_CASE("a process of multiprocessing that has lost its parent is the last choice") {

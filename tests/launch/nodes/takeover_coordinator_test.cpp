@@ -161,24 +161,27 @@ TEST_CASE("the number of the next attempt is larger than all that a node was rea
 }
 
 TEST_CASE("what somebody asked for while the first node was lost ends the run") {
-  for (const bool while_stopping : {false, true}) {
+  const auto end_of = [](const Ended& ended) {
     Scene scene(successor(4));
     scene.say(1, member(4, 1, true));
     scene.say(2, member(4, 2));
-    if (while_stopping)
-      scene.say(2, Ended{.attempt = 0,
-                         .failure = {},
-                         .ranks = JsonValue::list({}),
-                         .roll_call = {},
-                         .no_restart = true,
-                         .asked_by = SIGINT});
-    else
-      scene.say(2, Failed{0, Scene::failure(1, "stopped by SIGTERM", "stopped")});
+    scene.say(2, ended);
     REQUIRE(scene.last<Over>(1) != nullptr);
-    const auto& failure = scene.last<Over>(1)->failure;
-    REQUIRE(failure);
-    if (while_stopping) CHECK(failure->line == "stopped by SIGINT (2) while the ranks were starting again");
-    if (while_stopping) CHECK(failure->exit_code == 130);
+    REQUIRE(scene.last<Over>(1)->failure);
+    return *scene.last<Over>(1)->failure;
+  };
+  Ended asked = {.attempt = 0, .failure = {}, .ranks = JsonValue::list({}), .no_restart = true};
+  CHECK(end_of(asked).line == "--timeout has passed while the ranks were starting again");
+  CHECK(end_of(asked).exit_code == 124);
+  asked.asked_by = SIGINT;
+  CHECK(end_of(asked).line == "stopped by SIGINT (2) while the ranks were starting again");
+  CHECK(end_of(asked).exit_code == 130);
+  {
+    Scene scene(successor(4));
+    scene.say(1, member(4, 1, true));
+    scene.say(2, member(4, 2));
+    scene.say(2, Failed{0, Scene::failure(1, "stopped by SIGTERM", "stopped")});
+    CHECK(scene.last<Over>(1) != nullptr);
   }
 }
 

@@ -67,6 +67,24 @@ TEST_CASE("a run of one node has no meeting point") {
   }
 }
 
+TEST_CASE("hunt 16: a run with spares is elastic, also without MIN:MAX") {
+  const auto text_for = [](const char* target) {
+    return file_for(target, {"--nnodes=4", "--spares=1", "-n", "1", "t.py"});
+  };
+  CHECK(has(text_for("slurm"), "#SBATCH --no-kill\n"));
+  CHECK(has(text_for("slurm"), "while it has 3 nodes or more"));
+  CHECK(has(text_for("slurm"), "--nnodes=\"$SLURM_JOB_NUM_NODES\" "));
+  for (const char* target : {"slurm", "pbs", "lsf"}) CHECK(has(text_for(target), "report.json; then"));
+  CHECK_FALSE(has(file_for("slurm", {"--nnodes=4", "-n", "1", "t.py"}), "report.json; then"));
+}
+
+TEST_CASE("hunt 16: the elements of a job array have ports and folders of their own") {
+  const Words words = {"--nnodes=2", "-n", "1", "t.py"};
+  CHECK(has(file_for("pbs", words), "2503 * ${PBS_ARRAY_INDEX:-0}"));
+  CHECK(has(file_for("lsf", words), "2503 * ${LSB_JOBINDEX:-0}"));
+  CHECK(has(file_for("lsf", words), "logs+=\"-$LSB_JOBINDEX\""));
+}
+
 TEST_CASE("every target asks for MAX nodes of --nnodes=MIN:MAX, and fleetrun gets both numbers") {
   const auto text_for = [](const char* target) {
     return file_for(target, {"--nnodes=2:4", "-n", "1", "t.py"});

@@ -51,7 +51,7 @@ TEST_CASE("a SIGTERM more than a second later ends the process, and so does the 
   const int stopped = ending_of([] {
     listen_for_stop_requests();
     std::raise(SIGTERM);
-    die_of_sigterm();
+    die_of(SIGTERM);
     return 0;
   });
   CHECK(WIFSIGNALED(stopped));
@@ -79,6 +79,17 @@ TEST_CASE("after a stop a rank that was asked ends at once, another one when it 
   CHECK(WTERMSIG(other) == SIGTERM);
   CHECK(monotonic_ns() - start >= 100 * kMs);
   CHECK(monotonic_ns() - start < 30'000 * kMs);
+}
+
+TEST_CASE("hunt 15: a rank that SIGINT has stopped ends by SIGINT") {
+  const int status = ending_of([] {
+    listen_for_stop_requests();
+    std::raise(SIGINT);
+    end_stopped_rank(std::chrono::minutes(1));
+    return 0;
+  });
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGINT);
 }
 
 TEST_CASE("a rank that was not asked to stop waits no longer than it should") {

@@ -26,6 +26,12 @@ TEST_CASE(
               "y"});
 }
 
+TEST_CASE("hunt 15: paths that NUL bytes separate are refused") {
+  std::istringstream lines(std::string("a.png\0b.png\0", 12));
+  check_error(ErrorKind::data, "a path on stdin contains a NUL byte, wanted one path per line",
+              [&] { image_paths({"-"}, lines); });
+}
+
 TEST_CASE("a folder without images is an error that names it") {
   const TemporaryFolder folder;
   std::istringstream none;

@@ -37,11 +37,16 @@ void ImageDecoder::decode(std::span<const std::uint8_t> bytes, const std::string
                           Image& image) {
   if (bytes.empty()) throw Error(ErrorKind::data, fmt::format("{}: the file is empty", file));
   if (is_jpeg(bytes)) return jpeg_.decode(bytes, file, wanted, image);
-  if (is_png(bytes)) return decode_png(bytes, file, image);
-  if (is_webp(bytes)) return decode_webp(bytes, file, image);
-  if (is_bmp(bytes)) return decode_bmp(bytes, file, image);
-  throw Error(ErrorKind::data, fmt::format("{}: no JPEG, PNG, WebP or BMP file, it starts with \"{}\"", file,
-                                           describe_start(bytes)));
+  if (is_png(bytes))
+    decode_png(bytes, file, image);
+  else if (is_webp(bytes))
+    decode_webp(bytes, file, image);
+  else if (is_bmp(bytes))
+    decode_bmp(bytes, file, image);
+  else
+    throw Error(ErrorKind::data, fmt::format("{}: no JPEG, PNG, WebP or BMP file, it starts with \"{}\"",
+                                             file, describe_start(bytes)));
+  average_blocks(reduction_of(wanted, image.shape.width, image.shape.height), image);
 }
 
 }  // namespace fleetrun::runtime

@@ -87,6 +87,23 @@ bool is_of_training(const std::string& path, const std::string& training) {
   return score && !training.empty() && score->training == training;
 }
 
+// Each restart of a training replaces what the restart before it has set aside.
+std::string numbered_best(const std::string& path, const std::string& training) {
+  for (int number = 1;; ++number) {
+    std::string numbered = beside(path, std::to_string(number));
+    if (!is_taken(numbered)) return numbered;
+    if (problem_with(numbered).empty() && is_of_training(numbered, training)) return numbered;
+  }
+}
+
+// Where the best weights go when a training begins. Its own do not replace those of another training.
+std::string path_aside(const job::OutputSpec& output, const std::string& training) {
+  const std::string path = best_path(output), previous = previous_best_path(output);
+  const bool stays =
+      is_of_training(path, training) && is_taken(previous) && !is_of_training(previous, training);
+  return stays ? numbered_best(path, training) : previous;
+}
+
 // Gives the file a second name, with its content as it is now.
 void copy_or_link(const std::string& path, const std::string& copy) {
   if (::linkat(AT_FDCWD, path.c_str(), AT_FDCWD, copy.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
@@ -160,13 +177,21 @@ void set_best_aside(const job::OutputSpec& output, const std::string& training, 
   const std::string path = best_path(output);
   if (!is_taken(path)) return;
   const bool is_ours = is_of_training(path, training);
-  std::string aside = previous_best_path(output);
-  if (is_ours && is_taken(aside) && !is_of_training(aside, training)) aside = free_weights_path(path);
+  const std::string aside = path_aside(output, training);
   if (::rename(path.c_str(), aside.c_str()) != 0)
     throw Error(ErrorKind::create, fmt::format("renaming {} to {}: {}", path, aside, describe_errno(errno)));
   out << fmt::format("the best weights of {} are {} now",
                      is_ours ? "this training so far" : "an earlier training", printable(aside))
       << std::endl;
+}
+
+bool is_moved_by_set_best_aside(const std::string& path, const job::OutputSpec& output,
+                                const std::string& training) {
+  if (!is_taken(best_path(output))) return false;
+  std::error_code problem;
+  const auto file_of = [&](const std::string& of) { return std::filesystem::weakly_canonical(of, problem); };
+  return file_of(path) == file_of(best_path(output)) ||
+         file_of(path) == file_of(path_aside(output, training));
 }
 
 void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,

@@ -39,8 +39,12 @@ void require_own_best(const job::OutputSpec& output);
 // The score in the file; none: there is no file, or it has no score.
 std::optional<ScoredEpoch> read_best(const job::OutputSpec& output);
 // Renames the file to best.previous.safetensors, if there is one, and prints that. If this `training` (its id) wrote it,
-// and best.previous.safetensors is of another training, the name is best.1.safetensors, or the next free number. Throws Error(create).
+// and best.previous.safetensors is of another training, the name is best.1.safetensors, or the next number that is free or of this training.
+// Throws Error(create).
 void set_best_aside(const job::OutputSpec& output, const std::string& training, std::ostream& out);
+// Whether set_best_aside() would rename or replace this file.
+bool is_moved_by_set_best_aside(const std::string& path, const job::OutputSpec& output,
+                                const std::string& training);
 // Throws the errors of save_weights() and require_own_best().
 void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,
                const ScoredEpoch& score, std::ostream& out);

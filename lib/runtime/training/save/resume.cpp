@@ -6,6 +6,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -285,6 +286,12 @@ ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, 
   return {state, told[6]};
 }
 
+// Of the file itself, where the path is a link to it.
+std::string folder_behind(const std::string& file) {
+  std::error_code problem;
+  return std::filesystem::weakly_canonical(file, problem).parent_path().string();
+}
+
 // Another node keeps the checkpoints now, and must see those of the node before.
 void require_checkpoint(const CheckpointedTraining& training) {
   const std::int64_t steps = training.page.saved_steps;
@@ -312,7 +319,7 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   if (folder != nullptr && named != "auto" && named != "never") folder->keep(named);
   // A restart reads it again.
   if (const auto& pretrained = training.job.model.pretrained; folder != nullptr && pretrained)
-    folder->keep(std::filesystem::absolute(*pretrained).parent_path().string());
+    folder->keep(folder_behind(*pretrained));
   const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
   if (is_new_keeper && !checkpoint) require_checkpoint(training);
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
