@@ -326,6 +326,20 @@ TEST_CASE("scores of other test samples do not compete with those of a training 
   CHECK(launch.folder.read("output/best.previous.safetensors") == first);
 }
 
+TEST_CASE("hunt 14: weights go to output.dir where it is now, and not into the folder of another training") {
+  const Training launch;
+  ChildProcess child({FLEETRUN_BINARY, "job.json", "checkpoint.dir=null", "train.epochs=1000000"},
+                     launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "best weights: "); }, 60s));
+  fs::rename(launch.folder / "output", launch.folder / "renamed");
+  fs::create_directory(launch.folder / "output");
+  fs::remove(launch.folder / "renamed/best.safetensors");
+  CHECK(comes_true([&] { return launch.folder.has("renamed/best.safetensors"); }, 60s));
+  child.send(SIGKILL);
+  child.wait();
+  CHECK(fs::is_empty(launch.folder / "output"));
+}
+
 TEST_CASE("the best weights never replace a file of the user") {
   const Training launch;
   fs::create_directory(launch.folder / "output");

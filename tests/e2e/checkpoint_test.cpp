@@ -424,6 +424,19 @@ TEST_CASE("a restart by the launcher goes on from the last checkpoint") {
   CHECK(newest(broken) == newest(whole));
 }
 
+TEST_CASE("hunt 14: a restart that finds the checkpoints of the run no more ends with 66") {
+  const Training launch("lenet");
+  ChildProcess child(
+      {FLEETRUN_BINARY, "--max_restart=2", "--restart_delay=0.1", "job.json", "train.epochs=100000"},
+      launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "-step-24 ("); }, 60s));
+  fs::rename(launch.folder / "output/saved", launch.folder / "output/moved");
+  ::kill(workers_in(launch.folder).at(0), SIGKILL);
+  const ChildResult result = child.wait();
+  CHECK(result.code == 66);
+  CHECK_MESSAGE(contains(result.err, "has no checkpoint any more, and the run has saved step "), result.err);
+}
+
 TEST_CASE("a restart goes on from this run's checkpoints, though the run itself began anew or from a path") {
   const Training launch("lenet");
   REQUIRE(train(launch, {"train.epochs=5"}).code == 0);

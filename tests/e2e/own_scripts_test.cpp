@@ -127,6 +127,19 @@ TEST_CASE(
   CHECK(launch.report()["cause"] == "stopped");
 }
 
+TEST_CASE("hunt 15: Ctrl-C in an interactive rank of a job file stops the run, and nothing starts again") {
+  const Launch launch;
+  launch.folder.write(
+      "job.json", R"({"model": {"name": "mlp"}, "checkpoint": {"dir": "saved"}, "train": {"epochs": 1000000},
+    "data": {"train": {"format": "synthetic", "samples": 64, "shape": [1, 6, 6], "classes": 4}, "batch_size": 8}})");
+  TerminalChild run({FLEETRUN_BINARY, "--nproc_per_node=2", "--interactive=0", "--max_restart=2", "job.json"},
+                    launch.folder.path());
+  REQUIRE(run.shows("Epoch 3", kStart));
+  run.press(kCtrlC);
+  CHECK_MESSAGE(run.wait(within(15s)) == 130, run.screen());
+  CHECK(launch.report()["cause"] == "stopped");
+}
+
 TEST_CASE(
     "Ctrl-Z at an interactive rank suspends the whole run, and fg gives the terminal back to the rank") {
   if (lacks_python() || !has_program("bash")) LEAVE_OUT("python3 or bash is not installed");

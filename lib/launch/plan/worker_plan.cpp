@@ -59,10 +59,13 @@ void write_embedded(const PlanRequest& request, int rank, int local_rank, Worker
   write_rank_env(rank_env, worker.environment);
 }
 
-// "NAME=VALUE"; a NAME alone is in the environment already, or nowhere.
-void set_variable(const std::string& setting, Environment& environment) {
+// "NAME=VALUE"; a NAME alone keeps its `current` value, if it has one.
+void set_variable(const std::string& setting, const Environment& current, Environment& environment) {
   const std::size_t equals = setting.find('=');
-  if (equals != std::string::npos) environment.set(setting.substr(0, equals), setting.substr(equals + 1));
+  if (equals != std::string::npos)
+    environment.set(setting.substr(0, equals), setting.substr(equals + 1));
+  else if (const auto value = current.get(setting))
+    environment.set(setting, *value);
 }
 
 // Later ones win: the job's variables, then those of flags.
@@ -70,8 +73,9 @@ void write_chosen_variables(const PlanRequest& request, int rank, Environment& e
   if (request.embedded)
     for (const auto& [name, value] : request.embedded->job_environment) environment.set(name, value);
   for (const RankVariable& variable : request.options.env.value)
-    if (variable.is_for(rank)) set_variable(variable.setting, environment);
-  for (const std::string& setting : request.options.nccl.value) set_variable(setting, environment);
+    if (variable.is_for(rank)) set_variable(variable.setting, request.environment, environment);
+  for (const std::string& setting : request.options.nccl.value)
+    set_variable(setting, request.environment, environment);
 }
 
 // Six letters, as PaddlePaddle names its pods; the same for all workers of a node.

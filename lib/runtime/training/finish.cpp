@@ -86,7 +86,7 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
   if (steps > 0 && std::isfinite(run.scores.train.loss)) report.loss = run.scores.train.loss;
   if (run.scores.test) report_test(*run.scores.test, report);
   if (run.job.checkpoint.keep_best && progress.state.best)
-    report.best = {*progress.state.best, best_path(run.job.output)};
+    report.best = {*progress.state.best, best_path(find_output(run.job.output, run.output))};
   if (progress.ended_early && run.is_first_rank())
     report.early_end = describe(progress.state.improvement, *run.job.train.early_stopping);
   report_memory(run.trainer, report);
@@ -99,7 +99,7 @@ void save_weights_of_all(Run& run) {
   if (!run.is_first_rank()) return;
   const bool has_trained = run.progress.state.steps > run.progress.first_step;
   const auto save = has_trained ? save_result : save_result_again;
-  save(run.job.output, weights, to_metadata(run.card), run.out);
+  save(find_output(run.job.output, run.output), weights, to_metadata(run.card), run.out);
 }
 
 }  // namespace

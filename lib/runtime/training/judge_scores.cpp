@@ -122,7 +122,7 @@ void keep_best(Run& run, const ScoredEpoch& score) {
   if (!run.is_first_rank()) return;
   write_for_people(run, [&] {
     try {
-      save_best(run.job.output, weights, to_metadata(run.card), score, run.out);
+      save_best(find_output(run.job.output, run.output), weights, to_metadata(run.card), score, run.out);
       run.progress.state.best = score;
     } catch (const Error& problem) {
       run.out << fmt::format("warning: the weights of epoch {}, the best so far, are not saved: {}",

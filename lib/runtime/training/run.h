@@ -8,6 +8,7 @@
 
 #include "base/run/progress_page.h"
 #include "base/run/timeline.h"
+#include "base/system/unique_fd.h"
 #include "comm/make_communicator.h"
 #include "job/spec/job_spec.h"
 #include "job/spec/settle_pipeline.h"
@@ -86,6 +87,7 @@ struct Run {
   Checkpointing& checkpoints;
   Observers& observers;
   const ModelCard& card;
+  const UniqueFd& output;  // rank 0's claim on output.dir
   Progress progress;
   Scores scores = {};
 

@@ -193,7 +193,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
 
   const Progress progress = begin_or_resume(job, data, loaders, checkpoints);
   announce_length(job, world.env, progress, out);
-  Run run = {job, world, page, out, data, trainer, loaders, checkpoints, observers, card, progress};
+  Run run = {job, world, page, out, data, trainer, loaders, checkpoints, observers, card, claim, progress};
   run.scores.scale = trainer.loss_scale();
   complete_observers(run);
   begin_judging(run);  // takes over the best score so far; early stopping may end the training here

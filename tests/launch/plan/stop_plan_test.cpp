@@ -80,6 +80,11 @@ TEST_CASE("a stop that saved nothing says so, unless there is an earlier checkpo
       describe_going_on(typed(plan_stop(anew, {})), true, "").starts_with("fleetrun: to start again, run\n"));
 }
 
+TEST_CASE("hunt 14: a checkpoint that was saved is not denied though the log folder has been renamed") {
+  CHECK(describe_going_on(typed(plan_stop(kNone, {.on_terminal = true})), true, "", true)
+            .starts_with("fleetrun: a checkpoint was saved, but the log folder is not where it was"));
+}
+
 TEST_CASE("other ends, and other programs, have no such command") {
   CHECK(describe_going_on(typed(plan_stop(kSaved, {})), false, "").empty());
   CHECK(describe_going_on(typed(plan_stop(kSaved, {})), false, R"({"steps": 7})").empty());

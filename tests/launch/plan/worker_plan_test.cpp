@@ -121,7 +121,7 @@ TEST_CASE("the job's variables and threads win over the launcher's environment, 
 TEST_CASE("variables of flags win over those of the job, and a name alone is inherited") {
   Plan plan;
   plan.environment.set("LR", "0.1");
-  plan.embedded = EmbeddedPlan{.job_environment = {{"A", "job"}, {"B", "job"}}};
+  plan.embedded = EmbeddedPlan{.job_environment = {{"A", "job"}, {"B", "job"}, {"LR", "job"}}};
   plan.options.env.value = {{{}, "A=flag"}, {{}, "LR"}, {{}, "EMPTY="}, {{}, "EQUATION=a=b"}};
   const Environment environment = plan.workers()[0].environment;
   CHECK(environment.get("A") == "flag");

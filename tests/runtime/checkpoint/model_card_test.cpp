@@ -63,6 +63,17 @@ TEST_CASE("what is written is read back") {
   CHECK(read.algorithms == card.algorithms);
 }
 
+TEST_CASE("hunt 15: as many classes as in the pretrained file, but others, are told") {
+  const ModelCard card = card_of_photographs();
+  const Metadata same = to_metadata(card);
+  CHECK(difference_of_classes(same, card).empty());
+  CHECK(difference_of_classes({}, card).empty());
+  CHECK(difference_of_classes(with(same, "model.class_dim", "4"), card).empty());
+  const std::string line = difference_of_classes(with(same, "class_names", R"(["jay", "owl", "tit"])"), card);
+  CHECK(line.starts_with("warning: model.pretrained was trained for the classes "));
+  CHECK(line.find("jay") < line.find("and data.train has "));
+}
+
 TEST_CASE("a model file says which samples its training has set aside, or that it does not know") {
   ModelCard card = card_of_photographs();
   CHECK_FALSE(read_model_card(to_metadata(card), "m").split);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -127,6 +128,25 @@ UniqueFd prepare_output(const job::OutputSpec& output) {
         fmt::format("output.dir is {}, which may not be written to: {}", folder, describe_errno(errno)),
         kAnotherOutput);
   return claimed;
+}
+
+job::OutputSpec find_output(job::OutputSpec output, const UniqueFd& claim) {
+  struct stat ours {
+  }, there{};
+  const auto is_ours = [&](const std::string& folder) {
+    return ::stat(folder.c_str(), &there) == 0 && ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+  };
+  if (!claim || ::fstat(claim.get(), &ours) != 0 || is_ours(output.dir)) return output;
+  std::error_code problem;
+  const std::string now =
+      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", claim.get()), problem).string();
+  if (is_ours(now))
+    output.dir = now;
+  else if (is_taken(output.dir))
+    throw Error(ErrorKind::create,
+                fmt::format("{} was replaced during the training: it is not the folder that this run uses",
+                            output.dir));
+  return output;
 }
 
 void save_result(const job::OutputSpec& output, const PlainTensors& weights, const Metadata& about,

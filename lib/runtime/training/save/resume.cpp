@@ -292,10 +292,15 @@ std::string folder_behind(const std::string& file) {
   return std::filesystem::weakly_canonical(file, problem).parent_path().string();
 }
 
-// Another node keeps the checkpoints now, and must see those of the node before.
-void require_checkpoint(const CheckpointedTraining& training) {
+// Rank 0 must see the checkpoints of the attempt before: on another node, and where a disk may be gone.
+void require_checkpoint(const CheckpointedTraining& training, bool is_new_keeper) {
   const std::int64_t steps = training.page.saved_steps;
   if (steps < 0) return;
+  if (!is_new_keeper)
+    throw Error(ErrorKind::missing,
+                fmt::format("{} has no checkpoint any more, and the run has saved step {}",
+                            *training.job.checkpoint.dir, steps),
+                "is the disk still there? A new run begins anew, or goes on where the checkpoints are");
   throw Error(
       ErrorKind::missing,
       fmt::format(
@@ -321,7 +326,7 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   if (const auto& pretrained = training.job.model.pretrained; folder != nullptr && pretrained)
     folder->keep(folder_behind(*pretrained));
   const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
-  if (is_new_keeper && !checkpoint) require_checkpoint(training);
+  if (folder != nullptr && !checkpoint) require_checkpoint(training, is_new_keeper);
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
   training.trainer.share_parameters();
   ResumedTraining resumed = share(checkpoint ? &*checkpoint : nullptr, start, anew, training);
