@@ -78,20 +78,25 @@ done
 trap '' PIPE
 for signal in INT TERM HUP QUIT USR1 USR2; do
   # shellcheck disable=SC2064  # the name of this signal
-  trap "printf '%s\\n' $signal >&${inputs[0]}" "$signal"
+  trap "printf '%s\n' $signal >&${inputs[0]}" "$signal"
 done
 
 # Stops the run when ssh cannot reach a host (exit code 255).
 codes=()
+lost=0
 while [ "${#codes[@]}" -lt "${#hosts[@]}" ]; do
   if read -r -t 5 rank code <&"$ended"; then
     codes[rank]=$code
     [ "$code" = 255 ] || continue
+    echo "ssh to ${hosts[rank]} ended with code 255" >&3
+    lost=$((lost + 1))
+    [ "$lost" = 1 ] || continue
+    echo "stopping the run" >&3
     for input in "${inputs[@]}"; do printf 'TERM\n' >&"$input"; done
   elif [ -z "$(jobs -rp)" ]; then
     break # something killed the processes that wait for ssh
   fi
-done 2>/dev/null
+done 3>&2 2>/dev/null
 
 # All hosts end with the same exit code.
 exit "${codes[0]:-255}"

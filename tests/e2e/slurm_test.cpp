@@ -215,7 +215,8 @@ TEST_CASE("an elastic run of a rendered batch file goes on without a node that f
   CHECK(report["train"]["world_size"] == 1);
   CHECK(report["train"]["epochs"] == 100);
   REQUIRE(report["stand_stills"].size() == 1);
-  CHECK(contains(report["stand_stills"][0]["why"], "lost node 1"));
+  // Lost, or its front process was killed first.
+  CHECK_MESSAGE(contains(report["stand_stills"][0]["why"], "node 1 ("), report["stand_stills"].dump());
 }
 
 const std::string kBatch =

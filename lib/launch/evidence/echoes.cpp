@@ -68,7 +68,7 @@ bool is_frame(std::string_view line) { return !place_in_frame(line).empty(); }
 constexpr std::string_view kStart = "Traceback (most recent call last)";
 
 // Which lines are left of tracebacks that several processes wrote at the same time, in pieces: "  File ...", the line below it, "^^^^",
-// "ValueError: x", and indented lines next to such lines.
+// "ValueError: x", indented lines behind such lines, and one in front.
 std::vector<bool> find_pieces_of_tracebacks(const std::vector<std::string>& lines) {
   std::vector<bool> pieces(lines.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -78,8 +78,9 @@ std::vector<bool> find_pieces_of_tracebacks(const std::vector<std::string>& line
                 line.find_first_not_of(" \t^~") == std::string::npos || line.starts_with(kStart) ||
                 is_bare_exception(line) || (follows_piece && line.starts_with(' '));
   }
-  for (std::size_t i = lines.size(); i-- > 1;)
-    if (pieces[i] && !lines[i].starts_with(kStart) && lines[i - 1].starts_with(' ')) pieces[i - 1] = true;
+  const std::vector<bool> sure = pieces;
+  for (std::size_t i = 1; i < lines.size(); ++i)
+    if (sure[i] && !lines[i].starts_with(kStart) && lines[i - 1].starts_with(' ')) pieces[i - 1] = true;
   return pieces;
 }
 
@@ -92,17 +93,17 @@ class Echoes {
       : lines_(lines), script_(script), at_death_(at_death), is_told_(lines.size()) {
     for (const Finding& finding : findings) {
       if (finding.endings == 0 || !finding.from_top) continue;
-      if (is_of_script(finding)) end_of_script_ = std::max(end_of_script_, finding.end);
-      const bool may_be_last = script.empty() || is_of_script(finding);
-      if (may_be_last && finding.end <= at_death && (last_ == nullptr || finding.end > last_->end))
-        last_ = &finding;
+      if (!is_of_script(finding)) continue;
+      end_of_script_ = std::max(end_of_script_, finding.end);
+      if (finding.end <= at_death) last_before_death_ = std::max(last_before_death_, finding.end);
     }
     const std::vector<bool> pieces = find_pieces_of_tracebacks(lines);
     for (std::size_t i = 0; i < lines.size(); ++i) is_told_[i] = pieces[i] || lines[i].empty();
     for (const Finding& finding : findings)
       for (std::size_t i = finding.first; i < std::min(finding.end, lines.size()); ++i) is_told_[i] = true;
     if (end_of_script_ != 0) work_ = first_work_after(end_of_script_, is_complaint, kComplaints);
-    worked_ = last_ != nullptr && first_work_after(last_->end, is_chatter, lines.size()) < at_death;
+    if (last_before_death_ != 0)
+      worked_ = first_work_after(last_before_death_, is_chatter, lines.size()) < at_death;
   }
 
   bool contain(const Finding& finding) const {
@@ -124,11 +125,10 @@ class Echoes {
     return finding.first >= end_of_script_ && finding.first < work_ && !names_script(finding);
   }
 
-  // The rank had written an uncaught exception of its own before it died, and another program wrote the rest later. What the same program
-  // writes later may come through a slow pipe.
+  // The script had written its exception before the rank died, and another program wrote the rest later. What the script itself writes later
+  // may come through a slow pipe.
   bool is_late(const Finding& finding) const {
-    return last_ != nullptr && !worked_ && finding.end > at_death_ && !names_script(finding) &&
-           !names_file(lines_, finding, file_name(last_->file));
+    return last_before_death_ != 0 && !worked_ && finding.end > at_death_ && !names_script(finding);
   }
 
   // The first line from there on that tells of no error, and does not go without saying: somebody has worked.
@@ -144,7 +144,7 @@ class Echoes {
   std::size_t at_death_;
   std::vector<bool> is_told_;                 // lines of errors, in whole or in pieces
   std::size_t end_of_script_ = 0, work_ = 0;  // lines
-  const Finding* last_ = nullptr;             // the last before the death that may have ended the rank
+  std::size_t last_before_death_ = 0;         // the end of the last exception of the script by then
   bool worked_ = false;                       // between that and the death
 };
 

@@ -26,7 +26,7 @@ struct BatchRun {
   std::vector<std::string> made_by;   // the whole command: "fleetrun", "render", "slurm", ...
   std::string name;                   // lower-case letters, digits and '-', at most kLongestName
   int nodes = 1;                      // at most, if the run is elastic
-  std::optional<int> least_nodes;     // that run, if the run is elastic; none: the run needs all nodes
+  std::optional<int> least_nodes;     // with which an elastic run goes on; none: it needs all nodes
   std::optional<int> least_to_start;  // MIN of --nnodes=MIN:MAX
   int gpus = 0;                       // of each node
   std::optional<int> cores;           // of each node; none: all cores of the node

@@ -27,7 +27,7 @@ folder=<<folder>>
 logs=<<log_dir>>
 
 # Runs on each host: starts fleetrun, and sends it each signal whose name is a line of standard input. When standard input ends, the
-# connection is gone, and SIGTERM ends the run.
+# connection is gone, and <<when_gone>>.
 on_host='
 cd "$1" || exit 66
 shift
@@ -36,7 +36,7 @@ exec 3<&0
 run=$!
 (
   while read -r signal; do kill -s "$signal" "$run"; done
-  kill -s TERM "$run"
+  kill -s <<end_signal>> "$run"
 ) <&3 3<&- 2>/dev/null &
 reader=$!
 exec 3<&-
@@ -72,16 +72,19 @@ for rank in "${!hosts[@]}"; do
 done
 
 <<pass_on>>
+
 # Stops the run when ssh cannot reach <<lost>> (exit code 255).
 codes=()
+<<no_code>>
 lost=0
 while [ "${#codes[@]}" -lt "${#hosts[@]}" ]; do
   if read -r -t 5 rank code <&"$ended"; then
     codes[rank]=$code
+<<note_code>>
     [ "$code" = 255 ] || continue
-    echo "ssh has lost ${hosts[rank]}" >&3
+    echo "ssh to ${hosts[rank]} ended with code 255" >&3
     lost=$((lost + 1))
-    [ "$lost" -gt <<may_lose>> ] || continue
+    [ "$lost" = <<too_many>> ] || continue
     echo "stopping the run" >&3
     for input in "${inputs[@]}"; do printf 'TERM\n' >&"$input"; done
   elif [ -z "$(jobs -rp)" ]; then
@@ -122,18 +125,13 @@ exit "${codes[0]:-255}"
 )";
 
 constexpr std::string_view kEndIfElastic =
-    R"(# The hosts that are left end with the same exit code. When the run has finished, that of a lost host does not count.
-result=255
-for code in ${codes[@]+"${codes[@]}"}; do
-  [ "$code" != 0 ] || exit 0
-  [ "$result" != 255 ] || result=$code
-done
-exit "$result"
+    R"(# The hosts that are left end with the same exit code, after those that were lost.
+exit "$last"
 )";
 
 constexpr std::string_view kHowToRun =
     "Start it:   bash {0}.sh\n"
-    "Ctrl-C and signals reach the run. The exit code is that of fleetrun on the first host.\n"
+    "Ctrl-C and signals reach the run. The exit code is that of fleetrun on {1}.\n"
     "ssh must reach every host without a password, and all hosts need the same key (docs/many-hosts.md).";
 
 std::string host_words(const BatchRun& run) {
@@ -154,7 +152,8 @@ std::string write_ssh(const BatchRun& run) {
       kSshFile,
       {{"header",
         file_header(run, fmt::format("Script that starts a run on {} by ssh.", plural(run.nodes, "host")),
-                    fmt::format(kHowToRun, run.name))},
+                    fmt::format(kHowToRun, run.name,
+                                run.least_nodes ? "the hosts that are left at its end" : "the first host"))},
        {"hosts", host_words(run)},
        {"fleetrun", program_name(run)},
        {"arguments", arguments_array(run)},
@@ -162,9 +161,14 @@ std::string write_ssh(const BatchRun& run) {
        {"log_dir", quote_word(run.log_dir)},
        {"node_flags",
         run.nodes == 1 ? R"(--log_dir="$logs")" : R"(--node_rank="$rank" --log_dir="$logs/node-$rank")"},
+       {"when_gone", run.least_nodes ? "SIGKILL ends this node. The other nodes may go on without it"
+                                     : "SIGTERM ends the run"},
+       {"end_signal", run.least_nodes ? "KILL" : "TERM"},
        {"pass_on", std::string(run.least_nodes ? kPassOnIfElastic : kPassOn)},
        {"lost", run.least_nodes ? "so many hosts that too few are left" : "a host"},
-       {"may_lose", std::to_string(run.nodes - run.least_nodes.value_or(run.nodes))},
+       {"too_many", std::to_string(run.nodes - run.least_nodes.value_or(run.nodes) + 1)},
+       {"no_code", run.least_nodes ? "last=255\n" : ""},
+       {"note_code", run.least_nodes ? "    [ \"$code\" = 255 ] || last=$code\n" : ""},
        {"end", std::string(run.least_nodes ? kEndIfElastic : kEnd)}});
 }
 

@@ -86,7 +86,7 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
   if (steps > 0 && std::isfinite(run.scores.train.loss)) report.loss = run.scores.train.loss;
   if (run.scores.test) report_test(*run.scores.test, report);
   if (run.job.checkpoint.keep_best && progress.state.best)
-    report.best = {*progress.state.best, best_path(find_output(run.job.output, run.output))};
+    report.best = {*progress.state.best, best_path(run.job.output)};
   if (progress.ended_early && run.is_first_rank())
     report.early_end = describe(progress.state.improvement, *run.job.train.early_stopping);
   report_memory(run.trainer, report);

@@ -85,14 +85,10 @@ void print_search(const job::StrategySpec& strategy, const AlgorithmSearch& sear
   if (strategy.cudnn_exhaustive_search && search.problems > 0) out << describe(search) << std::endl;
 }
 
-// Rank 0 says what it found in the data and in model.pretrained, and how the programs were made.
+// Rank 0 says what it found in the data, and how the programs were made.
 void announce(const job::JobSpec& job, const RankEnv& env, const DataSets& data, const Trainer& trainer,
-              const ModelCard& card, std::ostream& out) {
+              std::ostream& out) {
   if (env.rank != 0) return;
-  if (job.model.pretrained && job.model.new_head == job::NewHead::automatic)
-    if (const UniqueFd fd(::open(job.model.pretrained->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)); fd)
-      if (const std::string line = difference_of_classes(read_metadata(fd.get()), card); !line.empty())
-        out << line << std::endl;
   for (const std::string& note : data.notes) out << note << std::endl;
   for (const std::string& message : trainer.pass_messages()) out << message << std::endl;
   print_search(job.strategy, trainer.algorithm_search(), out);
@@ -116,6 +112,15 @@ Progress begin_or_resume(const job::JobSpec& job, const DataSets& data, const Lo
   progress.state = checkpoints.resume({progress.steps_per_epoch, data.train->size(), data.split});
   progress.first_step = progress.state.steps;
   return progress;
+}
+
+// Of a training that begins with the last layer of the file.
+void warn_of_other_classes(const job::ModelSpec& model, const ModelCard& card, std::ostream& out) {
+  if (!model.pretrained || model.new_head != job::NewHead::automatic) return;
+  const UniqueFd fd(::open(model.pretrained->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return;
+  if (const std::string line = difference_of_classes(read_metadata(fd.get()), card); !line.empty())
+    out << line << std::endl;
 }
 
 // Every rank checks it, rank 0 says what it found.
@@ -188,10 +193,11 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
     add_facts_of_programs(card, trainer.executor().program(), trainer.evaluation_executor().program());
   Checkpointing checkpoints({job, world, trainer, card, page, out}, timeline);
   agree_on_program(world, *device, trainer.program_text());
-  announce(job, world.env, data, trainer, card, out);
+  announce(job, world.env, data, trainer, out);
   const UniqueFd claim = make_folders(job, world.env, trainer);
 
   const Progress progress = begin_or_resume(job, data, loaders, checkpoints);
+  if (world.env.rank == 0 && progress.first_step == 0) warn_of_other_classes(job.model, card, out);
   announce_length(job, world.env, progress, out);
   Run run = {job, world, page, out, data, trainer, loaders, checkpoints, observers, card, claim, progress};
   run.scores.scale = trainer.loss_scale();

@@ -78,6 +78,18 @@ TEST_CASE("hunt 16: a run with spares is elastic, also without MIN:MAX") {
   CHECK_FALSE(has(file_for("slurm", {"--nnodes=4", "-n", "1", "t.py"}), "report.json; then"));
 }
 
+TEST_CASE("hunt 16: a script for ssh lets an elastic run go on without a host") {
+  const auto text_for = [](const char* nnodes) {
+    return file_for("ssh", {nnodes, "--ips=a,b,c", "-n", "1", "t.py"});
+  };
+  const std::string elastic = text_for("--nnodes=2:3"), fixed = text_for("--nnodes=3");
+  CHECK(has(elastic, "[ \"$lost\" = 2 ]"));
+  CHECK(has(fixed, "[ \"$lost\" = 1 ]"));
+  CHECK(has(elastic, "kill -s KILL \"$run\""));
+  CHECK(has(fixed, "kill -s TERM \"$run\""));
+  CHECK(has(elastic, "pass_on $signal ${inputs[*]}"));
+}
+
 TEST_CASE("hunt 16: the elements of a job array have ports and folders of their own") {
   const Words words = {"--nnodes=2", "-n", "1", "t.py"};
   CHECK(has(file_for("pbs", words), "2503 * ${PBS_ARRAY_INDEX:-0}"));

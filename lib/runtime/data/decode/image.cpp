@@ -1,7 +1,6 @@
 #include "runtime/data/decode/image.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -132,28 +131,26 @@ void average_blocks(int side, Image& image) {
   const ImageShape to = {from.channels, (from.height + side - 1) / side, (from.width + side - 1) / side};
   const auto channels = static_cast<std::size_t>(from.channels);
   std::vector<std::uint32_t> sums(static_cast<std::size_t>(to.width) * channels);
-  std::vector<std::uint8_t> pixels;
-  pixels.reserve(to.elements());
+  std::uint8_t* out = image.pixels.data();  // never ahead of what is read
   for (int top = 0; top < from.height; top += side) {
     const int bottom = std::min(top + side, from.height);
     std::fill(sums.begin(), sums.end(), 0);
     for (int y = top; y < bottom; ++y) {
       const std::uint8_t* pixel = image.pixels.data() + static_cast<std::size_t>(y) * from.width * channels;
-      for (int x = 0; x < from.width; ++x)
-        for (std::size_t c = 0; c < channels; ++c)
-          sums[static_cast<std::size_t>(x / side) * channels + c] += *pixel++;
+      std::uint32_t* sum = sums.data();
+      for (int left = 0; left < from.width; left += side, sum += channels)
+        for (int x = left; x < std::min(left + side, from.width); ++x)
+          for (std::size_t c = 0; c < channels; ++c) sum[c] += *pixel++;
     }
-    for (int x = 0; x < to.width; ++x) {
-      const int across = std::min(side, from.width - x * side);
-      const auto count = static_cast<std::uint32_t>(across * (bottom - top));
+    const std::uint32_t* sum = sums.data();
+    for (int left = 0; left < from.width; left += side) {
+      const auto count = static_cast<std::uint32_t>(std::min(side, from.width - left) * (bottom - top));
       for (std::size_t c = 0; c < channels; ++c)
-        pixels.push_back(static_cast<std::uint8_t>(
-            (sums[static_cast<std::size_t>(x) * channels + c] + count / 2) / count));
+        *out++ = static_cast<std::uint8_t>((*sum++ + count / 2) / count);
     }
   }
   const int width = image.source_width, height = image.source_height;
   image.reset(to);
-  image.pixels = std::move(pixels);
   image.source_width = width;
   image.source_height = height;
 }

@@ -133,8 +133,8 @@ bool Checkpointing::after_step(const TrainingState& state, bool last) {
   if (requests.stop) {
     wait_for_writer();
     tell_results();
-    training_.page.has_own_checkpoint =
-        true;  // on all ranks; where the save failed, the run ends with an error
+    // On all ranks, for those on other nodes. In the log folder, of one node, only rank 0 knows whether the save failed.
+    if (saves_ == Saves::planned) training_.page.has_own_checkpoint = true;
     if (results_.last_problem)
       throw Error(ErrorKind::io, fmt::format("stopped, and the checkpoint of {} could not be written: {}",
                                              describe(state), *results_.last_problem));

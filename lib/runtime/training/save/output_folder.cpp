@@ -130,22 +130,20 @@ UniqueFd prepare_output(const job::OutputSpec& output) {
   return claimed;
 }
 
-job::OutputSpec find_output(job::OutputSpec output, const UniqueFd& claim) {
+job::OutputSpec find_output(job::OutputSpec output, const UniqueFd& claimed) {
   struct stat ours {
   }, there{};
   const auto is_ours = [&](const std::string& folder) {
     return ::stat(folder.c_str(), &there) == 0 && ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
   };
-  if (!claim || ::fstat(claim.get(), &ours) != 0 || is_ours(output.dir)) return output;
+  if (!claimed || ::fstat(claimed.get(), &ours) != 0 || is_ours(output.dir)) return output;
   std::error_code problem;
   const std::string now =
-      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", claim.get()), problem).string();
+      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", claimed.get()), problem).string();
   if (is_ours(now))
     output.dir = now;
   else if (is_taken(output.dir))
-    throw Error(ErrorKind::create,
-                fmt::format("{} was replaced during the training: it is not the folder that this run uses",
-                            output.dir));
+    claim(output.dir);  // it is free, or this throws
   return output;
 }
 

@@ -16,9 +16,9 @@ namespace fleetrun::runtime {
 // folder.
 [[nodiscard]] UniqueFd prepare_output(const job::OutputSpec& output);
 
-// The output with the name that the claimed folder has now, since somebody may have renamed it. Throws Error(create) if another folder has taken
-// its place. A folder that was removed counts as still there: what writes to it makes it again.
-job::OutputSpec find_output(job::OutputSpec output, const UniqueFd& claim);
+// The output with the name that the claimed folder has now, since somebody may have renamed it. If it was removed, the name is the old one; throws
+// Error(create) if another training uses that by now.
+job::OutputSpec find_output(job::OutputSpec output, const UniqueFd& claimed);
 
 // Writes the weights to model.safetensors, with `about` as its metadata, and prints their path. Those of an earlier run are then in
 // model.previous.safetensors. Never replaces a file of that name that a user put
