@@ -125,36 +125,6 @@ void Image::reset(const ImageShape& of) {
   pixels.resize(of.elements());
 }
 
-void average_blocks(int side, Image& image) {
-  if (side == 1) return;
-  const ImageShape from = image.shape;
-  const ImageShape to = {from.channels, (from.height + side - 1) / side, (from.width + side - 1) / side};
-  const auto channels = static_cast<std::size_t>(from.channels);
-  std::vector<std::uint32_t> sums(static_cast<std::size_t>(to.width) * channels);
-  std::uint8_t* out = image.pixels.data();  // never ahead of what is read
-  for (int top = 0; top < from.height; top += side) {
-    const int bottom = std::min(top + side, from.height);
-    std::fill(sums.begin(), sums.end(), 0);
-    for (int y = top; y < bottom; ++y) {
-      const std::uint8_t* pixel = image.pixels.data() + static_cast<std::size_t>(y) * from.width * channels;
-      std::uint32_t* sum = sums.data();
-      for (int left = 0; left < from.width; left += side, sum += channels)
-        for (int x = left; x < std::min(left + side, from.width); ++x)
-          for (std::size_t c = 0; c < channels; ++c) sum[c] += *pixel++;
-    }
-    const std::uint32_t* sum = sums.data();
-    for (int left = 0; left < from.width; left += side) {
-      const auto count = static_cast<std::uint32_t>(std::min(side, from.width - left) * (bottom - top));
-      for (std::size_t c = 0; c < channels; ++c)
-        *out++ = static_cast<std::uint8_t>((*sum++ + count / 2) / count);
-    }
-  }
-  const int width = image.source_width, height = image.source_height;
-  image.reset(to);
-  image.source_width = width;
-  image.source_height = height;
-}
-
 void fit_image(const Image& image, const Region& region, const ImageShape& shape, FitScratch& scratch,
                std::uint8_t* planes) {
   const std::size_t count = static_cast<std::size_t>(shape.height) * shape.width;

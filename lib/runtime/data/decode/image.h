@@ -33,10 +33,6 @@ struct Image {
   void reset(const ImageShape& of);
 };
 
-// Makes a whole picture smaller: each pixel is the mean of a square of `side` x `side` pixels, and of what there is of a square at the right
-// and the lower edge. JPEG's decoder does the same with its blocks.
-void average_blocks(int side, Image& image);
-
 // A rectangle of an image, in pixels.
 struct Region {
   double left = 0, top = 0, width = 0, height = 0;

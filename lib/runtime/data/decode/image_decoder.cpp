@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "runtime/data/decode/average_blocks.h"
 #include "runtime/data/decode/bmp_decoder.h"
 #include "runtime/data/decode/png_decoder.h"
 #include "runtime/data/decode/webp_decoder.h"

@@ -45,18 +45,6 @@ TEST_CASE("resizing is bilinear between pixel centres and keeps the edges") {
   CHECK(fit(picture({3, 1, 2}, {0, 10, 20, 100, 110, 120}), {3, 1, 1}) == Pixels{50, 60, 70});
 }
 
-TEST_CASE("hunt 15: a picture that is made smaller is the mean of its blocks, also at the edges") {
-  Image image = picture({1, 3, 3}, {0, 4, 9, 8, 20, 11, 1, 2, 7});
-  average_blocks(2, image);
-  CHECK(image.shape == ImageShape{1, 2, 2});
-  CHECK(image.pixels == Pixels{8, 10, 2, 7});
-  CHECK(image.source_width == 3);
-  CHECK(image.whole_width == 2);
-  Image coloured = picture({3, 2, 2}, {0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32});
-  average_blocks(2, coloured);
-  CHECK(coloured.pixels == Pixels{15, 16, 17});
-}
-
 TEST_CASE("a region is cut out without looking at what lies around it") {
   const Image image = picture({1, 3, 4}, {9, 9, 9, 9, 9, 0, 100, 9, 9, 9, 9, 9});
   CHECK(fit(image, {1, 1, 2, 1}, {1, 1, 2}) == Pixels{0, 100});
