@@ -320,7 +320,7 @@ class Simulation {
                                                {"started", "2026-11-25T14:00:00.000Z"},
                                                {"ended", "2026-11-25T14:00:00.000Z"},
                                                {"log", fmt::format("log.node{}/workerlog.{}", node, rank)}}));
-    say(node, Ended{0, failure, ranks, {}, false, false, 1000});
+    say(node, Ended{.attempt = 0, .failure = failure, .ranks = ranks, .roll_call = {}, .step = 1000});
   }
 
   const Model model_;
