@@ -265,8 +265,7 @@ TEST_CASE("without checkpoints a restart keeps the best weights of the attempt b
   CHECK(child.wait().code == 128 + SIGTERM);
 }
 
-TEST_CASE(
-    "hunt 12: a training whose initial weights are its own best.safetensors is refused before it moves them") {
+TEST_CASE("hunt 12: a training is refused if model.pretrained is the best.safetensors that it would rename") {
   const Training launch;
   REQUIRE(train(launch, {"train.epochs=1", "checkpoint.dir=null"}).code == 0);
   const std::string first = launch.best();
@@ -287,7 +286,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a training whose initial weights would be replaced by the best ones of the training before is refused") {
+    "a training is refused if model.pretrained is the best.previous.safetensors that it would replace") {
   const Training launch;
   const std::string previous = "model.pretrained=output/best.previous.safetensors";
   for (const char* seed : {"train.seed=1", "train.seed=2"})

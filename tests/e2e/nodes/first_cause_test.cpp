@@ -138,7 +138,7 @@ TEST_CASE("a second Ctrl-C on one node kills the ranks of all at once") {
 }
 
 TEST_CASE(
-    "hunt 13: Ctrl-C on a node whose ranks have ended says that the next one kills the ranks elsewhere") {
+    "hunt 13: on a node without running ranks, Ctrl-C says that a second one kills the ranks of other nodes") {
   Cluster cluster(2);
   const std::string shared = cluster.shared().path();
   cluster.start({"--nproc_per_node=1", "--grace=50", "--", "/bin/sh", "-c",

@@ -75,7 +75,7 @@ std::string previous_best_path(const job::OutputSpec& output) {
   return output.dir + "/best.previous.safetensors";
 }
 
-// None: there is no such file, or it has no score.
+// Returns none if there is no such file or it has no score.
 std::optional<ScoredEpoch> read_score(const std::string& path) {
   if (!is_taken(path)) return std::nullopt;
   const Safetensors file = read_safetensors(path);

@@ -2,17 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "runtime/data/decode/picture.h"
+
 namespace fleetrun::runtime::average_blocks_test {
 namespace {
 
-using Pixels = std::vector<std::uint8_t>;
-
-Image picture(const ImageShape& shape, const Pixels& pixels) {
-  Image image;
-  image.reset(shape);
-  image.pixels = pixels;
-  return image;
-}
+using test::picture, test::Pixels;
 
 TEST_CASE("hunt 15: a picture that is made smaller is the mean of its blocks, also at the edges") {
   Image image = picture({1, 3, 3}, {0, 4, 9, 8, 20, 11, 1, 2, 7});

@@ -2,17 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "runtime/data/decode/picture.h"
+
 namespace fleetrun::runtime::image_test {
 namespace {
 
-using Pixels = std::vector<std::uint8_t>;
-
-Image picture(const ImageShape& shape, const Pixels& pixels) {
-  Image image;
-  image.reset(shape);
-  image.pixels = pixels;
-  return image;
-}
+using test::picture, test::Pixels;
 
 Pixels fit(const Image& image, const Region& region, const ImageShape& shape) {
   FitScratch scratch;

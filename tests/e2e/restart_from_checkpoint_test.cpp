@@ -1,0 +1,112 @@
+// --max_restart with checkpoints: what the next attempt of a run goes on from.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include <fmt/format.h>
+
+#include "base/system/unique_fd.h"
+#include "e2e/saved_training.h"
+
+namespace fleetrun::restart_from_checkpoint_test {
+namespace {
+
+namespace fs = std::filesystem;
+using saved_training::kill_when, saved_training::newest, saved_training::saved, saved_training::train,
+    saved_training::Training;
+
+// Like the lock of a rank 0 that was lost with its node, until the file server forgets it.
+TEST_CASE("after a restart, rank 0 waits for the lock of its checkpoint folder, and then trains") {
+  const Training launch("lenet");
+  fs::create_directories(launch.folder / "output/saved");
+  const std::string path = launch.folder / "output/saved/.lock";
+  UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
+  ChildProcess child(
+      {FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.1", "job.json", "train.epochs=1"},
+      launch.options());
+  const auto waits = [&] {
+    return contains(launch.folder.read("log/workerlog.0"), "waiting up to 120 s for ");
+  };
+  REQUIRE(comes_true(waits, 60s));
+  lock.reset();
+  const ChildResult end = child.wait();
+  CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(contains(launch.folder.read("log/attempt-0/workerlog.0"), "another run that is under way"));
+  CHECK_FALSE(saved(launch).empty());
+}
+
+TEST_CASE("a restart by the launcher goes on from the last checkpoint") {
+  const Training whole("lenet"), broken("lenet");
+  REQUIRE(train(whole).code == 0);
+  ChildProcess child(
+      {FLEETRUN_BINARY, "--nproc_per_node=2", "--max_restart=1", "--restart_delay=0.1", "job.json"},
+      broken.options());
+  REQUIRE(comes_true([&] { return contains(broken.folder.read("log/workerlog.0"), "-step-12"); }, 60s));
+  ::kill(workers_in(broken.folder).at(0), SIGKILL);
+  const ChildResult result = child.wait();
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(broken.folder.read("log/workerlog.0"), "resuming from "));
+  CHECK(newest(broken) == newest(whole));
+}
+
+TEST_CASE("hunt 14: a restart that finds the checkpoints of the run no more ends with 66") {
+  const Training launch("lenet");
+  ChildProcess child(
+      {FLEETRUN_BINARY, "--max_restart=2", "--restart_delay=0.1", "job.json", "train.epochs=100000"},
+      launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "-step-24 ("); }, 60s));
+  fs::rename(launch.folder / "output/saved", launch.folder / "output/moved");
+  ::kill(workers_in(launch.folder).at(0), SIGKILL);
+  const ChildResult result = child.wait();
+  CHECK(result.code == 66);
+  CHECK_MESSAGE(contains(result.err, "has no checkpoint any more, and the run has saved step "), result.err);
+}
+
+TEST_CASE("a restart goes on from this run's checkpoints, though the run itself began anew or from a path") {
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.epochs=5"}).code == 0);
+  const std::string start = launch.folder / ("output/saved/" + saved(launch).front());
+  for (const std::string& resume : {std::string("never"), start}) {
+    CAPTURE(resume);
+    fs::remove_all(launch.folder / "log");
+    ChildProcess child({FLEETRUN_BINARY, "--nproc_per_node=2", "--max_restart=1", "--restart_delay=0.1",
+                        "job.json", "checkpoint.resume=" + resume, "checkpoint.keep=100", "train.epochs=30"},
+                       launch.options());
+    REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "-step-30 ("); }, 60s));
+    ::kill(workers_in(launch.folder).at(0), SIGKILL);
+    const ChildResult result = child.wait();
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    const std::string log = launch.folder.read("log/workerlog.0");
+    std::smatch found;
+    REQUIRE(std::regex_search(log, found, std::regex(R"(resuming from .* \(step (\d+)\))")));
+    CHECK(std::stoi(found[1]) >= 30);
+  }
+}
+
+TEST_CASE(
+    "hunt 12: a training keeps the checkpoint in which its own initial weights lie, so that it can restart") {
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.epochs=1"}).code == 0);
+  const std::string first = saved(launch).front();
+  fs::create_symlink(launch.folder / ("output/saved/" + first + "/model.safetensors"),
+                     launch.folder / "init.safetensors");
+  const Words words = {"checkpoint.resume=never", "checkpoint.keep=2", "train.epochs=8",
+                       "model.pretrained=init.safetensors"};
+  kill_when(launch, "-step-24 (", SIGKILL, words);
+  CHECK(launch.folder.has("output/saved/" + first));
+  Words resumed = words;
+  resumed[0] = "checkpoint.resume=auto";
+  const ChildResult result = train(launch, resumed);
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "resuming from "));
+  CHECK(launch.folder.has("output/saved/" + first));
+}
+
+}  // namespace
+}  // namespace fleetrun::restart_from_checkpoint_test
