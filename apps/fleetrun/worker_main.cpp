@@ -181,7 +181,8 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (evaluates && arguments.size() < 3)
     throw Error(ErrorKind::usage, "wanted fleetrun-worker --eval FOLDER JOB.json");
   const auto file = arguments.begin() + (tunes || evaluates ? 2 : 0);
-  const RankEnv env = read_rank_env(Environment::of_this_process());
+  RankEnv env = read_rank_env(Environment::of_this_process());
+  const UniqueFd logs = remember_folder(env.log_dir);
   const ProgressPagePtr page = map_inherited_progress_page(env.progress_fd);
   const runtime::JobWith job_with = read_job(env, *file, {file + 1, arguments.end()});
   job_with({});  // its mistakes are reported before the ranks meet
@@ -193,6 +194,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (tunes) return run_tune(arguments[1], job_with, world, *page);
   if (evaluates) return run_eval(arguments[1], *file, job_with({}), world, *page);
   const runtime::TrainReport report = train(job_with, world, *page);
+  env.log_dir = path_now(logs, env.log_dir).value_or(env.log_dir);
   if (env.rank == 0) tell(report, env);
   if (!report.unsaved.empty())
     throw Error(

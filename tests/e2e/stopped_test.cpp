@@ -68,6 +68,32 @@ TEST_CASE(
   stop(launch, {"/bin/sh", "-c", third}, ", batch 1] loss");
 }
 
+TEST_CASE(
+    "hunt 14: a training without checkpoint.dir saves in its log folder, whatever that is called by now") {
+  const Launch launch;
+  write_job(launch);
+  TerminalChild child({FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0", "my job.json"},
+                      launch.folder.path());
+  REQUIRE_MESSAGE(child.shows("[Epoch 1, batch 1]", 60s), child.screen());
+  std::filesystem::rename(launch.folder / "log", launch.folder / "renamed");
+  ::kill(workers_in(launch.folder).at(0), SIGKILL);
+  REQUIRE_MESSAGE(child.shows("restart 1 of at most 1", 60s), child.screen());
+  REQUIRE_MESSAGE(
+      comes_true([&] { return contains(launch.folder.read("renamed/workerlog.0"), "[Epoch 1, batch 1]"); },
+                 60s),
+      child.screen());
+  std::filesystem::rename(launch.folder / "renamed", launch.folder / "renamed again");
+  child.press(kCtrlC);
+  CHECK(child.wait(60s) == 128 + SIGINT);
+  REQUIRE(checkpoints_in(launch, "renamed again/checkpoint").size() == 1);
+  const std::string saved =
+      "renamed again/checkpoint/" + checkpoints_in(launch, "renamed again/checkpoint")[0];
+  CHECK_MESSAGE(contains(child.screen(), saved + "'\r\n"), child.screen());
+  CHECK(contains(launch.folder.read("renamed again/train.json"), saved));
+  CHECK_FALSE(launch.folder.has("log"));
+  CHECK_FALSE(launch.folder.has("renamed"));
+}
+
 TEST_CASE("a training with checkpoint.dir goes on with the same command, unless that starts anew") {
   const Launch launch;
   write_job(launch, R"(, "checkpoint": {"dir": "saved", "every_epochs": 0, "keep": 1})");

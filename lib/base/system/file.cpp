@@ -129,6 +129,24 @@ std::vector<std::string> names_in(int folder) {
   return names;
 }
 
+UniqueFd remember_folder(const std::string& path) {
+  return UniqueFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+std::optional<std::string> path_now(const UniqueFd& folder, const std::string& path) {
+  struct stat ours {
+  }, there{};
+  if (!folder || ::fstat(folder.get(), &ours) != 0) return std::nullopt;
+  const auto is_ours = [&](const std::string& at) {
+    return ::stat(at.c_str(), &there) == 0 && ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+  };
+  if (is_ours(path)) return path;
+  std::error_code problem;
+  std::string now = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", folder.get()), problem);
+  if (!is_ours(now)) return std::nullopt;
+  return now;
+}
+
 void make_directories(const std::string& path) {
   std::error_code problem;
   std::filesystem::create_directories(path, problem);

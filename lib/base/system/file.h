@@ -1,9 +1,12 @@
 // Reads and writes whole files. Turns errors of the operating system into Error.
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/system/unique_fd.h"
 
 namespace fleetrun {
 
@@ -28,6 +31,12 @@ void sync_folder(const std::string& path);
 
 // The names in an open folder, except "." and ".."; empty when the folder cannot be read.
 std::vector<std::string> names_in(int folder);
+
+// For path_now(): nothing can be read or written through it. Invalid if there is no such folder.
+UniqueFd remember_folder(const std::string& path);
+// The path of an open folder, which somebody may have renamed since it was opened as `path`. None: it was removed, so that `path` may lead
+// to another folder by now, or it is not open.
+std::optional<std::string> path_now(const UniqueFd& folder, const std::string& path);
 
 // Creates the folder and its parents. Throws Error(create) that names the folder.
 void make_directories(const std::string& path);

@@ -107,7 +107,11 @@ LogFolder::~LogFolder() {
   }
 }
 
-std::string LogFolder::absolute() const { return std::filesystem::absolute(path_).lexically_normal(); }
+std::string LogFolder::absolute() const {
+  std::error_code problem;  // somebody may have removed the current folder
+  const std::string path = std::filesystem::absolute(path_, problem).lexically_normal();
+  return path_now(folder_, path).value_or(path);
+}
 
 void remove_log_folder(const std::string& path) {
   { const LogFolder remains(path); }  // removes them

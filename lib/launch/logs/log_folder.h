@@ -60,7 +60,7 @@ class LogFolder {
   const std::string& warning() const { return warning_; }  // "" when all is well
   // Where the files of the run before are now: "log/previous"; "": there was none, or they were removed.
   const std::string& previous() const { return previous_; }
-  std::string absolute() const;
+  std::string absolute() const;  // where it is now, if somebody renamed it
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   std::string worker_log(int rank) const { return file("workerlog." + std::to_string(rank)); }
   std::string error_log(int rank) const { return worker_log(rank) + ".err"; }  // of stderr, where it is apart

@@ -1,5 +1,7 @@
 #include "launch/run/dry_run.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "base/json/json_value.h"
@@ -90,7 +92,9 @@ std::string dry_run(const RunPlan& plan) {
                                [](std::string_view) {});
   const Endpoints endpoints =
       plan.members ? expect_endpoints(plan.cluster) : hold_ports(plan.cluster).endpoints;
-  const std::vector<WorkerSpec> workers = plan_attempt(plan, {kDryRunId, 0}, endpoints, support);
+  const std::string logs =
+      (std::filesystem::path(plan.folder) / plan.options.log_dir.value).lexically_normal();
+  const std::vector<WorkerSpec> workers = plan_attempt(plan, {kDryRunId, 0}, endpoints, logs, support);
   return plan.options.dry_run.value == "json" ? workers_as_json(workers, plan.environment)
                                               : workers_as_shell_lines(workers, plan.environment);
 }

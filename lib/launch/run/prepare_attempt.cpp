@@ -19,13 +19,12 @@ std::string absolute(const RunPlan& plan, const std::string& folder) {
   return (std::filesystem::path(plan.folder) / folder).lexically_normal();
 }
 
-EmbeddedPlan plan_embedded(const RunPlan& plan, const RuntimeSupport& support) {
+EmbeddedPlan plan_embedded(const RunPlan& plan, const std::string& logs, const RuntimeSupport& support) {
   EmbeddedPlan embedded = support.plan(*plan.embedded);
   const auto absolute_or_none = [&plan](const std::string& folder) {
     return folder.empty() ? folder : absolute(plan, folder);
   };
-  if (plan.stop.saves_in_logs)
-    embedded.stop_dir = absolute(plan, fmt::format("{}/{}", plan.options.log_dir.value, kStopFolder));
+  if (plan.stop.saves_in_logs) embedded.stop_dir = fmt::format("{}/{}", logs, kStopFolder);
   embedded.dump_dir = absolute_or_none(plan.options.dump_program.value);
   embedded.passes_dir = absolute_or_none(plan.options.dump_passes.value);
   return embedded;
@@ -41,18 +40,17 @@ void say_where_output_is(const UniqueFd& log) {
 }  // namespace
 
 std::vector<WorkerSpec> plan_attempt(const RunPlan& plan, const AttemptId& id, const Endpoints& endpoints,
-                                     const RuntimeSupport& support) {
+                                     const std::string& logs, const RuntimeSupport& support) {
   std::optional<EmbeddedPlan> embedded;
-  if (plan.embedded) embedded = plan_embedded(plan, support);
-  const std::string& log_dir = plan.options.log_dir.value;
+  if (plan.embedded) embedded = plan_embedded(plan, logs, support);
   return plan_workers({.cluster = plan.cluster,
                        .endpoints = endpoints,
                        .program = plan.program,
                        .wrapped = plan.wrapped,
                        .options = plan.options,
                        .environment = plan.environment,
-                       .log_dir = log_dir,
-                       .absolute_log_dir = absolute(plan, log_dir),
+                       .log_dir = plan.options.log_dir.value,
+                       .absolute_log_dir = logs,
                        .run_id = id.run_id,
                        .attempt = id.number,
                        .restarts = id.restarts,
@@ -63,7 +61,7 @@ Attempt prepare_attempt(const RunPlan& plan, const AttemptId& id, HeldPorts port
                         const RuntimeSupport& support) {
   Attempt attempt = {.ports = std::move(ports), .workers = {}, .logs = {}, .error_logs = {}};
   logs.write_endpoints(attempt.ports.endpoints.ranks);
-  attempt.workers = plan_attempt(plan, id, attempt.ports.endpoints, support);
+  attempt.workers = plan_attempt(plan, id, attempt.ports.endpoints, logs.absolute(), support);
   check_argument_sizes(attempt.workers.front().argv, attempt.workers.front().environment);
   for (int i = 0; i < plan.cluster.local_size(); ++i) {
     const WorkerSpec& worker = attempt.workers[static_cast<std::size_t>(i)];

@@ -17,9 +17,9 @@ struct AttemptId {
   int restarts = 0;  // before it
 };
 
-// Plans the workers of one attempt, and starts nothing.
+// Plans the workers of one attempt, and starts nothing. `logs`: the absolute path of their folder.
 std::vector<WorkerSpec> plan_attempt(const RunPlan& plan, const AttemptId& id, const Endpoints& endpoints,
-                                     const RuntimeSupport& support);
+                                     const std::string& logs, const RuntimeSupport& support);
 
 // Opens the logs and writes the files beside them. `ports` has the endpoints of all nodes. Throws Error(create).
 Attempt prepare_attempt(const RunPlan& plan, const AttemptId& id, HeldPorts ports, const LogFolder& logs,

@@ -29,5 +29,18 @@ TEST_CASE("a link in the place of a result is replaced, not followed") {
   CHECK(folder.read("result") == "ours");
 }
 
+TEST_CASE("an open folder is found by its new name, and has none once it was removed") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "old");
+  const UniqueFd opened = remember_folder(folder / "old");
+  CHECK(path_now(opened, folder / "old") == folder / "old");
+  std::filesystem::rename(folder / "old", folder / "new");
+  std::filesystem::create_directory(folder / "old");
+  CHECK(path_now(opened, folder / "old") == folder / "new");
+  std::filesystem::remove(folder / "new");
+  CHECK_FALSE(path_now(opened, folder / "old"));
+  CHECK_FALSE(path_now(remember_folder(folder / "new"), folder / "new"));
+}
+
 }  // namespace
 }  // namespace fleetrun::file_test

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <ostream>
 #include <thread>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/system/file.h"
 #include "base/text/printable.h"
 #include "runtime/checkpoint/requests.h"
 #include "runtime/checkpoint/snapshot.h"
@@ -31,6 +33,10 @@ constexpr int kKeepAll = std::numeric_limits<int>::max();  // no run removes wha
 Saves saves_of(const CheckpointedTraining& training) {
   if (training.job.checkpoint.dir) return Saves::planned;
   return training.world.env.stop_dir.empty() ? Saves::none : Saves::at_stop;
+}
+
+std::filesystem::path planned_stop_folder(const CheckpointedTraining& training) {
+  return training.world.env.stop_dir;
 }
 
 std::int64_t seconds(std::chrono::nanoseconds time) {
@@ -58,6 +64,7 @@ Checkpointing::Checkpointing(const CheckpointedTraining& training, Timeline* tim
   if (timeline_ != nullptr)
     snapshot_ =
         timeline_->add({.lane = Lane::checkpoint, .name = "snapshot", .category = "checkpoint", .value = ""});
+  if (saves_ == Saves::at_stop) logs_ = remember_folder(planned_stop_folder(training).parent_path());
   if (saves_ != Saves::planned) return;
   listen_for_save_requests();
   open_folder(*training.job.checkpoint.dir, training.job.checkpoint.keep);
@@ -68,6 +75,13 @@ void Checkpointing::open_folder(const std::string& path, int keep) {
   const std::int64_t began = monotonic_ns();
   folder_ = std::make_unique<CheckpointFolder>(path, keep, [&] { return waits_for_claim(path, began); });
   writer_ = std::make_unique<CheckpointWriter>(*folder_, timeline_);
+}
+
+// In the log folder, whatever that is called by now.
+std::string Checkpointing::stop_folder() const {
+  const std::filesystem::path planned = planned_stop_folder(training_);
+  const std::string logs = planned.parent_path();
+  return path_now(logs_, logs).value_or(logs) / planned.filename();
 }
 
 // After a restart, rank 0 of the attempt before may have been lost with its node, and its lock is still there.
@@ -124,7 +138,7 @@ bool Checkpointing::after_step(const TrainingState& state, bool last) {
     training_.page.has_own_checkpoint = true;
   }
   if (requests.save) save_requests_.answered(mine.save, now);
-  if (requests.stop && saves_ == Saves::at_stop) open_folder(training_.world.env.stop_dir, kKeepAll);
+  if (requests.stop && saves_ == Saves::at_stop) open_folder(stop_folder(), kKeepAll);
   if (requests.stop)
     begin_to_write(state);
   else if (requests.save || due(state, last))

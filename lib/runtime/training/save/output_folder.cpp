@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -131,18 +130,9 @@ UniqueFd prepare_output(const job::OutputSpec& output) {
 }
 
 job::OutputSpec find_output(job::OutputSpec output, const UniqueFd& claimed) {
-  struct stat ours {
-  }, there{};
-  const auto is_ours = [&](const std::string& folder) {
-    return ::stat(folder.c_str(), &there) == 0 && ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-  };
-  if (!claimed || ::fstat(claimed.get(), &ours) != 0 || is_ours(output.dir)) return output;
-  std::error_code problem;
-  const std::string now =
-      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", claimed.get()), problem).string();
-  if (is_ours(now))
-    output.dir = now;
-  else if (is_taken(output.dir))
+  if (const auto now = path_now(claimed, output.dir))
+    output.dir = *now;
+  else if (claimed && is_taken(output.dir))
     claim(output.dir);  // it is free, or this throws
   return output;
 }
