@@ -25,12 +25,13 @@ void run_predict(const std::vector<std::string>& arguments) {
   if (!arguments[1].empty()) job = job::parse_job_file(arguments[1], {}).spec;
   const std::vector<std::string> words(arguments.begin() + kBeforeImages, arguments.end());
   const runtime::ModelFile model = runtime::open_model(arguments[2], job);
-  const std::vector<std::string> paths = runtime::image_paths(words, std::cin);
+  const runtime::ImagePaths paths = runtime::image_paths(words, std::cin);
   const runtime::PredictOutput output = {.answers = print_answer, .problem = [](const std::string& problem) {
                                            std::cerr << fmt::format("fleetrun: {}\n", printable(problem));
                                          }};
   if (!model.note.empty()) output.problem(model.note);
-  runtime::predict_images(model, paths, runtime::is_single_image(words), request, output);
+  if (const std::string ignored = describe(paths.ignored); !ignored.empty()) output.problem(ignored);
+  runtime::predict_images(model, paths.images, runtime::is_single_image(words), request, output);
 }
 
 }  // namespace fleetrun

@@ -68,6 +68,41 @@ TEST_CASE("hunt 14: a restart that finds the checkpoints of the run no more ends
   CHECK_MESSAGE(contains(result.err, "has no checkpoint any more, and the run has saved step "), result.err);
 }
 
+TEST_CASE(
+    "hunt 14: after a --timeout in the pause before a restart, the last line is the command that goes on") {
+  const Training launch("lenet");
+  ChildProcess child({FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=100", "--timeout=4", "job.json",
+                      "train.epochs=100000"},
+                     launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "-step-24 ("); }, 60s));
+  ::kill(workers_in(launch.folder).at(0), SIGKILL);
+  const ChildResult result = child.wait();
+  CHECK(result.code == 124);
+  CHECK_MESSAGE(result.err.ends_with("fleetrun: to go on, run\n    " FLEETRUN_BINARY
+                                     " --max_restart=1 --restart_delay=100 --timeout=4 job.json "
+                                     "train.epochs=100000\n"),
+                result.err);
+}
+
+TEST_CASE(
+    "hunt 14: a restart does not go on from the checkpoints of another run in a folder of the same name") {
+  const Training launch("lenet");
+  ChildProcess child(
+      {FLEETRUN_BINARY, "--max_restart=2", "--restart_delay=0.1", "job.json", "train.epochs=100000"},
+      launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "-step-24 ("); }, 60s));
+  const std::vector<pid_t> workers = workers_in(launch.folder);
+  ::kill(workers.at(0), SIGSTOP);  // it saves nothing meanwhile
+  fs::rename(launch.folder / "output", launch.folder / "moved");
+  REQUIRE(launch.run_words({"--log_dir=other", "job.json", "train.epochs=2"}).code == 0);
+  const std::vector<std::string> others = saved(launch);
+  ::kill(workers.at(0), SIGKILL);
+  const ChildResult result = child.wait();
+  CHECK(result.code == 66);
+  CHECK_MESSAGE(contains(result.err, "is not the folder in which the run has saved step "), result.err);
+  CHECK(saved(launch) == others);
+}
+
 TEST_CASE("a restart goes on from this run's checkpoints, though the run itself began anew or from a path") {
   const Training launch("lenet");
   REQUIRE(train(launch, {"train.epochs=5"}).code == 0);

@@ -59,6 +59,7 @@ void ProgressPage::carry_over_to(ProgressPage& next) const {
   next.saved_steps = saved_steps.load();
   next.has_own_checkpoint = has_own_checkpoint.load();
   next.keeps_checkpoints = keeps_checkpoints.load();
+  next.checkpoint_folder = checkpoint_folder.load();
   for (std::size_t i = 0; i < kept.size(); ++i) {
     next.kept[i].place = kept[i].place.load();
     for (std::size_t use = 0; use < kTimeUses; ++use)

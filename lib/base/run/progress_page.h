@@ -36,7 +36,7 @@ struct KeptTime {
 
 // Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
 struct ProgressPage {
-  static constexpr std::uint64_t kMagic = 0x39656761506e7552;  // "RunPage9"
+  static constexpr std::uint64_t kMagic = 0x41656761506e7552;  // "RunPageA"
   static constexpr std::size_t kBytes = 4096;
 
   std::atomic<std::uint64_t> magic{kMagic};
@@ -60,6 +60,7 @@ struct ProgressPage {
   std::atomic<bool> has_own_checkpoint{false};  // this run has saved one, whichever attempt
   std::atomic<bool> keeps_checkpoints{
       false};  // this rank was rank 0 in this run, and looked into their folder
+  std::atomic<std::uint64_t> checkpoint_folder{0};  // which one it was: CheckpointFolder::identity(); 0: none
 
   // Times of CLOCK_MONOTONIC: the rank begins to look for a checkpoint, it has loaded the checkpoint, it has done its first
   // step of this attempt. 0 means that this has not happened.

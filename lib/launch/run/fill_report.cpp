@@ -206,8 +206,9 @@ void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& 
 
 void end_report(const LogFolder& logs, const StopPlan& stop, bool has_own_checkpoint, ExitReport& report) {
   report.train = logs.read_train_report();
-  report.going_on =
-      describe_going_on(stop, stop_signal(report).has_value(), report.train, has_own_checkpoint);
+  const bool timed_out = report.verdict.cause == Cause::timed_out;
+  const bool was_stopped = stop_signal(report) || (timed_out && has_own_checkpoint);
+  report.going_on = describe_going_on(stop, was_stopped, report.train, has_own_checkpoint);
   report.ended = Moment::now();
 }
 

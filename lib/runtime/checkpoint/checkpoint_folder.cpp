@@ -240,6 +240,12 @@ CheckpointFolder::CheckpointFolder(std::string path, int keep, const std::functi
   remove_partial(path_);
 }
 
+// Its lock stays there from run to run.
+std::uint64_t CheckpointFolder::identity() const {
+  struct stat lock {};
+  return ::fstat(lock_.get(), &lock) == 0 ? lock.st_ino : 0;
+}
+
 std::int64_t CheckpointFolder::next_number() const { return number_behind(checkpoints_in(path_)); }
 
 std::vector<std::string> CheckpointFolder::list(std::int64_t least_number) const {

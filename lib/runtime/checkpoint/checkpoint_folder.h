@@ -60,6 +60,7 @@ class CheckpointFolder {
       std::string path, int keep, const std::function<bool()>& wait = [] { return false; });
 
   const std::string& path() const { return path_; }
+  std::uint64_t identity() const;    // another one if somebody puts another folder there; 0: not known
   std::int64_t next_number() const;  // of the next save
   // Paths, newest first, of those with such a number or a larger one.
   std::vector<std::string> list(std::int64_t least_number = 0) const;

@@ -21,8 +21,12 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, problem);
 }
 
+struct FolderFiles {
+  std::vector<std::string> images, others;
+};
+
 // `above`: the folders that lead there, without links. One of them may be linked from below.
-void add_images_below(const fs::path& folder, std::vector<fs::path> above, std::vector<std::string>& paths) {
+void add_files_below(const fs::path& folder, std::vector<fs::path> above, FolderFiles& files) {
   std::error_code problem;
   const fs::path real = fs::canonical(folder, problem);
   if (std::ranges::find(above, real) != above.end()) return;
@@ -35,29 +39,28 @@ void add_images_below(const fs::path& folder, std::vector<fs::path> above, std::
     if (name.front() == '.') continue;
     if (entry->is_directory(ignored))
       folders.push_back(entry->path());
-    else if (is_image_name(name))
-      paths.push_back(entry->path().string());
+    else
+      (is_image_name(name) ? files.images : files.others).push_back(entry->path().string());
   }
   if (problem) throw file_error(problem.value(), "reading folder", folder.string());
-  for (const fs::path& below : folders) add_images_below(below, above, paths);
+  for (const fs::path& below : folders) add_files_below(below, above, files);
 }
 
-std::vector<std::string> images_below(const std::string& folder) {
-  std::vector<std::string> paths;
-  add_images_below(folder, {}, paths);
-  if (paths.empty())
-    throw Error(
-        ErrorKind::data,
-        fmt::format("neither the folder {} nor a folder below it has .jpg, .jpeg, .png, .webp or .bmp files",
-                    folder));
-  std::ranges::sort(paths);
-  return paths;
+void add_folder(const std::string& folder, ImagePaths& paths) {
+  FolderFiles files;
+  add_files_below(folder, {}, files);
+  if (files.images.empty())
+    throw Error(ErrorKind::data,
+                fmt::format("neither the folder {} nor a folder below it has {}", folder, kImageFiles));
+  for (std::vector<std::string>* each : {&files.images, &files.others}) std::ranges::sort(*each);
+  paths.images.insert(paths.images.end(), files.images.begin(), files.images.end());
+  for (std::string& other : files.others) paths.ignored.add(std::move(other));
 }
 
 }  // namespace
 
-std::vector<std::string> image_paths(const std::vector<std::string>& words, std::istream& lines) {
-  std::vector<std::string> paths;
+ImagePaths image_paths(const std::vector<std::string>& words, std::istream& lines) {
+  ImagePaths paths;
   for (const std::string& word : words) {
     if (word == kLines) {
       for (std::string line; std::getline(lines, line);) {
@@ -65,13 +68,12 @@ std::vector<std::string> image_paths(const std::vector<std::string>& words, std:
         if (line.find('\0') != std::string::npos)
           throw Error(ErrorKind::data, "a path on stdin contains a NUL byte, wanted one path per line",
                       "find without -print0, or tr '\\0' '\\n', writes such lines");
-        if (!line.empty()) paths.push_back(line);
+        if (!line.empty()) paths.images.push_back(line);
       }
     } else if (is_folder(word)) {
-      const std::vector<std::string> found = images_below(word);
-      paths.insert(paths.end(), found.begin(), found.end());
+      add_folder(word, paths);
     } else {
-      paths.push_back(word);
+      paths.images.push_back(word);
     }
   }
   return paths;

@@ -80,9 +80,9 @@ TEST_CASE("a stop that saved nothing says so, unless there is an earlier checkpo
       describe_going_on(typed(plan_stop(anew, {})), true, "").starts_with("fleetrun: to start again, run\n"));
 }
 
-TEST_CASE("hunt 14: a checkpoint that was saved is not denied though the log folder has been renamed") {
+TEST_CASE("hunt 14: a checkpoint that was saved is not denied though there is no train.json") {
   CHECK(describe_going_on(typed(plan_stop(kNone, {.on_terminal = true})), true, "", true)
-            .starts_with("fleetrun: a checkpoint was saved, but the log folder is not where it was"));
+            .starts_with("fleetrun: a checkpoint was saved, but train.json could not be written"));
 }
 
 TEST_CASE("other ends, and other programs, have no such command") {

@@ -21,9 +21,10 @@ TEST_CASE(
   for (const char* name : {"b/2.PNG", "b/1.jpeg", "a.jpg", "notes.txt", ".a.png", ".hidden/c.png"})
     folder.write(name, "");
   std::istringstream lines("x.png\n\nno such file\n");
-  CHECK(image_paths({"z.gif", folder.path(), "-", "y"}, lines) ==
-        Words{"z.gif", folder / "a.jpg", folder / "b/1.jpeg", folder / "b/2.PNG", "x.png", "no such file",
-              "y"});
+  const ImagePaths paths = image_paths({"z.gif", folder.path(), "-", "y"}, lines);
+  CHECK(paths.images == Words{"z.gif", folder / "a.jpg", folder / "b/1.jpeg", folder / "b/2.PNG", "x.png",
+                              "no such file", "y"});
+  CHECK(describe(paths.ignored) == "1 file ignored: " + folder / "notes.txt");
 }
 
 TEST_CASE("hunt 15: paths that NUL bytes separate are refused") {
@@ -46,7 +47,7 @@ TEST_CASE("folders that links lead to count, and links that go round in circles 
   std::filesystem::create_directory_symlink(elsewhere.path(), folder / "linked");
   std::filesystem::create_directory_symlink(folder.path(), folder / "round");
   std::istringstream none;
-  CHECK(image_paths({folder.path()}, none) == Words{folder / "1.jpg", folder / "linked/2.jpg"});
+  CHECK(image_paths({folder.path()}, none).images == Words{folder / "1.jpg", folder / "linked/2.jpg"});
 }
 
 TEST_CASE("one word that is neither a folder nor a dash is a single image") {

@@ -9,14 +9,9 @@
 #include "runtime/data/decode/framing.h"
 #include "runtime/data/decode/image.h"
 #include "runtime/data/decode/image_decoder.h"
+#include "runtime/data/formats/ignored_files.h"
 
 namespace fleetrun::runtime {
-
-// What a folder holds besides the samples.
-struct IgnoredFiles {
-  int count = 0;
-  std::vector<std::string> first;  // a few of them by name; folders end in "/"
-};
 
 // Known once the data set is open.
 struct DataSetFacts {

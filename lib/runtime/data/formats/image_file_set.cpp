@@ -101,7 +101,8 @@ bool is_image_name(const std::string& name) {
   std::string ending = std::filesystem::path(name).extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return std::tolower(c); });
-  constexpr std::array<std::string_view, 5> kEndings = {".jpg", ".jpeg", ".png", ".webp", ".bmp"};
+  constexpr std::array<std::string_view, 7> kEndings = {".jpg", ".jpeg", ".jpe", ".jfif",
+                                                        ".png", ".webp", ".bmp"};
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 

@@ -2,13 +2,15 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/data/formats/data_set.h"
 
 namespace fleetrun::runtime {
 
-// Whether the name ends as those of image files do: ".jpg", ".jpeg", ".png", ".webp" or ".bmp", in small or capital letters.
+constexpr std::string_view kImageFiles = ".jpg, .jpeg, .jpe, .jfif, .png, .webp or .bmp files";
+// Whether the name ends so, in small or capital letters.
 bool is_image_name(const std::string& name);
 
 // The job's image_size; without it the size that all files share by their headers, or 224 when they differ.

@@ -16,9 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kNamedIgnored = 3;  // the rest are counted
-constexpr std::string_view kWantedFiles = ".jpg, .jpeg, .png, .webp or .bmp files";
-
 struct ClassFiles {
   std::vector<std::string> class_names;
   IgnoredFiles ignored;
@@ -59,11 +56,6 @@ bool is_file(const fs::directory_entry& entry) {
   return !entry.is_directory(ignored);
 }
 
-void ignore(std::string name, IgnoredFiles& ignored) {
-  ++ignored.count;
-  if (ignored.first.size() < kNamedIgnored) ignored.first.push_back(std::move(name));
-}
-
 bool is_folder(const fs::directory_entry& entry) { return !is_file(entry); }
 
 // The names of the classes go into the metadata of model files, which are UTF-8.
@@ -84,10 +76,10 @@ bool add_images(const std::string& root, const std::string& class_name, std::int
     if (is_image_name(file))
       files.paths.push_back(folder + "/" + file);
     else
-      ignore(class_name + "/" + file, files.ignored);
+      files.ignored.add(class_name + "/" + file);
   }
   for (const std::string& name : names_in(folder, is_folder))
-    ignore(class_name + "/" + name + "/", files.ignored);
+    files.ignored.add(class_name + "/" + name + "/");
   files.labels.resize(files.paths.size(), label);
   return files.paths.size() > before;
 }
@@ -98,7 +90,7 @@ void find_classes(const std::string& root, const std::vector<std::string>& folde
   for (std::size_t label = 0; label < folders.size(); ++label)
     if (!add_images(root, folders[label], static_cast<std::int32_t>(label), files))
       throw Error(ErrorKind::data,
-                  fmt::format("class folder {}/{} has no {}", root, folders[label], kWantedFiles));
+                  fmt::format("class folder {}/{} has no {}", root, folders[label], kImageFiles));
 }
 
 std::string name_some(const std::vector<std::string>& classes) {
@@ -119,7 +111,7 @@ void find_known_classes(const std::string& root, const std::vector<std::string>&
     add_images(root, name, static_cast<std::int32_t>(known - files.class_names.begin()), files);
   }
   if (files.paths.empty())
-    throw Error(ErrorKind::data, fmt::format("none of the class folders in {} has {}", root, kWantedFiles));
+    throw Error(ErrorKind::data, fmt::format("none of the class folders in {} has {}", root, kImageFiles));
 }
 
 ClassFiles find_images(std::string root, const std::vector<std::string>& known) {
@@ -133,7 +125,7 @@ ClassFiles find_images(std::string root, const std::vector<std::string>& known) 
   }
   require_utf8(root, folders);
   ClassFiles files = {.class_names = known};
-  for (std::string& name : names_in(root, is_file)) ignore(std::move(name), files.ignored);
+  for (std::string& name : names_in(root, is_file)) files.ignored.add(std::move(name));
   if (known.empty())
     find_classes(root, folders, files);
   else

@@ -310,6 +310,17 @@ void require_checkpoint(const CheckpointedTraining& training, bool is_new_keeper
       "put output.dir on a disk that all nodes share; a new run on the node that was lost goes on from there");
 }
 
+// Somebody may have renamed the folder since the attempt before, and another run may have filled a new one.
+void require_same_folder(const CheckpointedTraining& training, const CheckpointFolder& folder) {
+  ProgressPage& page = training.page;
+  const std::uint64_t before = page.checkpoint_folder.exchange(folder.identity());
+  if (before == 0 || before == folder.identity() || page.saved_steps < 0) return;
+  throw Error(ErrorKind::missing,
+              fmt::format("{} is not the folder in which the run has saved step {}",
+                          *training.job.checkpoint.dir, page.saved_steps.load()),
+              "was it renamed? A new run begins anew, or goes on where the checkpoints are");
+}
+
 }  // namespace
 
 ResumedTraining resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
@@ -327,6 +338,7 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
     folder->keep(folder_behind(*pretrained));
   const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
   if (folder != nullptr && !checkpoint) require_checkpoint(training, is_new_keeper);
+  if (folder != nullptr) require_same_folder(training, *folder);
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
   training.trainer.share_parameters();
   ResumedTraining resumed = share(checkpoint ? &*checkpoint : nullptr, start, anew, training);

@@ -5,10 +5,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/text/plural.h"
-#include "base/text/printable.h"
 #include "job/spec/data_set_facts.h"
 #include "job/spec/settle_pipeline.h"
 #include "job/spec/step_share.h"
@@ -36,19 +34,9 @@ LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timel
   return options;
 }
 
-// "data.train: 5 files ignored: cat/x.tiff, cat/y.txt, notes.txt and 2 more"
 void note_ignored(std::string_view key, const DataSet& set, std::vector<std::string>& notes) {
-  const auto& [count, first] = set.ignored();
-  if (count == 0) return;
-  const bool has_folder =
-      std::any_of(first.begin(), first.end(), [](auto& name) { return name.ends_with('/'); });
-  const std::string noun = count == 1   ? plural(count, has_folder ? "folder" : "file")
-                           : has_folder ? fmt::format("{} files and folders", count)
-                                        : plural(count, "file");
-  std::string note = fmt::format("{}: {} ignored: {}", key, noun, fmt::join(first, ", "));
-  if (const std::size_t more = static_cast<std::size_t>(count) - first.size(); more > 0)
-    note += fmt::format(" and {} more", more);
-  notes.push_back(printable(note));
+  if (const std::string told = describe(set.ignored()); !told.empty())
+    notes.push_back(fmt::format("{}: {}", key, told));
 }
 
 // Whether every sample of the test is one of the training's.

@@ -260,7 +260,7 @@ TEST_CASE("a folder that holds no data set says what is missing") {
   folder.write("1.jpg", "x");
   check_error(ErrorKind::data, folder.path() + " has no class folders", [&] { folder.open(); });
   folder.add("cat", "notes.txt", "x");
-  check_error(ErrorKind::data, folder / "cat has no .jpg, .jpeg, .png, .webp or .bmp files",
+  check_error(ErrorKind::data, folder / "cat has no .jpg, .jpeg, .jpe, .jfif, .png, .webp or .bmp files",
               [&] { folder.open(); });
   job::DataSetSpec spec = folder.spec();
   spec.path = folder / "nowhere";
