@@ -18,12 +18,13 @@ TEST_CASE(
     "a folder stands for the images in it and below it, a dash for lines, and the order is that of the words") {
   const TemporaryFolder folder;
   for (const char* below : {"/b", "/.hidden"}) make_directories(folder.path() + below);
-  for (const char* name : {"b/2.PNG", "b/1.jpeg", "a.jpg", "notes.txt", ".a.png", ".hidden/c.png"})
+  for (const char* name :
+       {"b/2.PNG", "b/1.jpeg", "a.jpg", "a.JFIF", "b/3.jpe", "notes.txt", ".a.png", ".hidden/c.png"})
     folder.write(name, "");
   std::istringstream lines("x.png\n\nno such file\n");
   const ImagePaths paths = image_paths({"z.gif", folder.path(), "-", "y"}, lines);
-  CHECK(paths.images == Words{"z.gif", folder / "a.jpg", folder / "b/1.jpeg", folder / "b/2.PNG", "x.png",
-                              "no such file", "y"});
+  CHECK(paths.images == Words{"z.gif", folder / "a.JFIF", folder / "a.jpg", folder / "b/1.jpeg",
+                              folder / "b/2.PNG", folder / "b/3.jpe", "x.png", "no such file", "y"});
   CHECK(describe(paths.ignored) == "1 file ignored: " + folder / "notes.txt");
 }
 
