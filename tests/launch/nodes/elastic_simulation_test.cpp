@@ -154,7 +154,7 @@ class ElasticSimulation {
     Life& node = life(peer);
     if (node.lost || !node.ranks_run || node.attempt != attempt) return;
     node.ranks_run = false;
-    say(peer, Ended{attempt, std::nullopt, JsonValue::list({}), {}, finished});
+    say(peer, Ended{.attempt = attempt, .ranks = JsonValue::list({}), .finished = finished});
   }
 
   std::mt19937 random_;
