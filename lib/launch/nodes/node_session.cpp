@@ -112,8 +112,7 @@ void NodeSession::look_for_run_that_goes_on() {
 
 bool NodeSession::may_search() const { return is_elastic() && !options_.without_missing; }
 
-// With --master only the meeting point is known, which may be that of a node that has taken over, and the nodes of an earlier run in the
-// same log folder.
+// With --master only the meeting point is known, which may be that of a node that has taken over, and what the options name.
 std::vector<Endpoint> NodeSession::possible_successors() const {
   const Membership& members = options_.members;
   std::vector<Endpoint> nodes;
@@ -122,7 +121,7 @@ std::vector<Endpoint> NodeSession::possible_successors() const {
       nodes.push_back({members.addresses[static_cast<std::size_t>(node)], members.meeting.port});
   if (!members.addresses.empty()) return nodes;
   nodes.push_back(members.meeting);
-  for (const std::string& address : options_.earlier_addresses)
+  for (const std::string& address : options_.possible_successors)
     nodes.push_back({address, members.meeting.port});
   return nodes;
 }

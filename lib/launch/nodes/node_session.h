@@ -35,7 +35,7 @@ struct NodeSessionOptions {
   bool takes_in_while_running = true;  // nodes that join during an attempt
   bool starts_others = false;          // this fleetrun has started the other nodes, and they end with it
   std::vector<std::string>
-      earlier_addresses;  // of the nodes of an earlier run with these logs; perhaps another node goes on with it
+      possible_successors;  // numeric addresses; perhaps another node goes on with the run
   bool without_missing =
       false;              // after join_timeout, go on with those that have joined: their places have a host
   RestartPolicy restart;  // of the run

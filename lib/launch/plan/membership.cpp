@@ -280,8 +280,13 @@ void note_flags_of_several_nodes(LaunchOptions& options) {
   if (!asks_for_several_nodes(options)) {
     note(options.spares, "a run with one node");
     note(options.elastic_timeout, "a run with one node");
+    note(options.rejoin_at, "a run with one node");
   } else if (!is_elastic(options)) {
-    note(options.elastic_timeout, "a run that is not elastic (--nnodes=MIN:MAX, with MIN below MAX)");
+    constexpr const char* kNotElastic = "a run that is not elastic (--nnodes=MIN:MAX, with MIN below MAX)";
+    note(options.elastic_timeout, kNotElastic);
+    note(options.rejoin_at, kNotElastic);
+  } else if (split_list(options.ips.value).size() > 1) {
+    note(options.rejoin_at, "a run with --ips: a node asks all addresses of that list");
   }
 }
 

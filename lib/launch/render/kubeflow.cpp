@@ -48,8 +48,11 @@ constexpr std::string_view kHowToApplyJob =
 
 std::string write_kubeflow(const BatchRun& run) {
   // The operator looks for a container of this name.
+  std::vector<std::string> names = {run.name + "-master-0"};
+  for (int worker = 0; worker < run.nodes - 1; ++worker)
+    names.push_back(fmt::format("{}-worker-{}", run.name, worker));
   const PodSpec pod = {
-      .container = "pytorch", .node_rank = "$(RANK)", .first = run.name + "-master-0", .extra = ""};
+      .container = "pytorch", .node_rank = "$(RANK)", .first = names.front(), .replaced = names, .extra = ""};
   const std::string pods = pod_template(run, pod, 8);
   const std::string workers =
       run.nodes == 1 ? "" : fill(kWorkers, {{"replicas", std::to_string(run.nodes - 1)}, {"template", pods}});

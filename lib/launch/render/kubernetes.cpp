@@ -67,13 +67,20 @@ std::string extra_lines(const BatchRun& run, const std::string& first) {
                      run.name, wait_for_first_pod(run, first));
 }
 
+std::vector<std::string> names_of_pods(const BatchRun& run) {
+  std::vector<std::string> names;
+  for (int node = 0; node < run.nodes; ++node) names.push_back(fmt::format("{0}-{1}.{0}", run.name, node));
+  return names;
+}
+
 }  // namespace
 
 std::string write_kubernetes(const BatchRun& run) {
-  const std::string first = fmt::format("{0}-0.{0}", run.name);
+  const std::string first = names_of_pods(run).front();
   const PodSpec pod = {.container = "fleetrun",
                        .node_rank = "$(JOB_COMPLETION_INDEX)",
                        .first = first,
+                       .replaced = names_of_pods(run),
                        .extra = extra_lines(run, first)};
   const std::string how = how_to_make_secret(run) + fmt::format(kHowToApply, run.name, how_to_see_ranks(run));
   return fill(

@@ -47,12 +47,11 @@ std::string args_of(const BatchRun& run, const PodSpec& spec) {
   std::string lines;
   const auto add = [&](const std::string& quoted) { lines += "        - " + quoted + "\n"; };
   if (run.nodes > 1) {
-    if (run.least_nodes)
-      lines +=
-          "        # A new first pod finds a run that goes on without it only if its --log_dir is on a volume that outlives the pod.\n";
     add(quote_yaml("--nnodes=" + nnodes_value(run, std::to_string(run.nodes))));
     add(quote_yaml("--node_rank=" + spec.node_rank));
     add(quote_yaml(fmt::format("--master={}:{}", spec.first, run.port.value_or(kPodPort))));
+    if (run.least_nodes && !spec.replaced.empty())
+      add(quote_yaml(fmt::format("--rejoin_at={}", fmt::join(spec.replaced, ","))));
   }
   if (has_key(run)) add(quote_yaml(fmt::format("--key_file={}/key", kKeyFolder)));
   for (const auto* words : {&run.flags, &run.program})

@@ -11,11 +11,12 @@ namespace fleetrun::launch {
 constexpr int kPodPort = 6069;  // a pod has its own address, so the port is free
 
 // The template of a pod, indented by `indent` spaces: fleetrun as the node `node_rank` (an expression of Kubernetes), which meets the
-// others at the pod `first`. `extra` are more lines of the pod's spec, such as initContainers; `container` is the container's name.
+// others at the pod `first`. `replaced`: the names of all pods, if a pod that is lost is replaced while the others go on. `extra` are more lines of the pod's spec, such as initContainers; `container` is the container's name.
 struct PodSpec {
   std::string container;
   std::string node_rank;
   std::string first;
+  std::vector<std::string> replaced = {};
   std::string extra;
 };
 std::string pod_template(const BatchRun& run, const PodSpec& spec, std::size_t indent);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/split_list.h"
 #include "launch/cli/flags/redact_command.h"
 #include "launch/cli/flags/shell_words.h"
 #include "launch/host/host_facts.h"
@@ -28,11 +29,13 @@ std::string command_of_all(const Membership& members) {
 
 }  // namespace
 
-std::vector<std::string> addresses_of_earlier_run(const std::string& log_folder) {
+std::vector<std::string> possible_successors(const LaunchOptions& options) {
+  std::vector<std::string> names = split_list(options.rejoin_at.value);
+  for (const NodePlace& node : read_places(options.log_dir.value).value_or(Placed()).nodes)
+    names.push_back(node.address);
   std::vector<std::string> addresses;
-  for (const NodePlace& node : read_places(log_folder).value_or(Placed()).nodes)
-    if (std::string address = resolve_name(node.address); !address.empty())
-      addresses.push_back(std::move(address));
+  for (const std::string& name : names)
+    if (std::string address = resolve_name(name); !address.empty()) addresses.push_back(std::move(address));
   return addresses;
 }
 

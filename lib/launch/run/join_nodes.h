@@ -11,8 +11,9 @@
 
 namespace fleetrun::launch {
 
-// The numeric addresses of the nodes of the earlier run in this log folder. Call it before this run changes the folder.
-std::vector<std::string> addresses_of_earlier_run(const std::string& log_folder);
+// The numeric addresses of the nodes that may go on with an elastic run: those of the earlier run in the log folder, and of --rejoin_at. Names
+// that have no address are left out. Call it before this run changes the folder.
+std::vector<std::string> possible_successors(const LaunchOptions& options);
 
 // Needs `plan.members`. Throws Error when it cannot read or make a key.
 NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, const ExitReport& report);

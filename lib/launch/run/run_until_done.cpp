@@ -103,11 +103,11 @@ void remove_order(const RunPlan& plan) {
 }
 
 int run_with_others(const RunPlan& plan, int front_fd, const LogFolder& logs,
-                    const std::vector<std::string>& earlier_addresses, ExitReport& report) {
+                    const std::vector<std::string>& successors, ExitReport& report) {
   EventLoop loop;
   const auto say = [](std::string_view line) { log_line("fleetrun", line); };
   NodeSessionOptions options = node_options(plan, logs, report);
-  options.earlier_addresses = earlier_addresses;
+  options.possible_successors = successors;
   NodeSession nodes(loop, std::move(options), say);
   const JoiningControl joining = {nodes, report};
   ControlServer control(loop, logs,
@@ -155,11 +155,11 @@ int run_until_done(const RunPlan& plan, int front_fd) {
   raise_descriptor_limit(descriptor_users(plan));
   ExitReport report = begin_report(plan);
   const bool may_be_late = plan.members && is_elastic(plan.options);
-  const std::vector<std::string> earlier =
-      may_be_late ? addresses_of_earlier_run(plan.options.log_dir.value) : std::vector<std::string>();
+  const std::vector<std::string> successors =
+      may_be_late ? possible_successors(plan.options) : std::vector<std::string>();
   const LogFolder logs = make_log_folder(plan, report.run_id);
   try {
-    return plan.members ? run_with_others(plan, front_fd, logs, earlier, report)
+    return plan.members ? run_with_others(plan, front_fd, logs, successors, report)
                         : run_here(plan, front_fd, logs, report);
   } catch (const Error& error) {
     if (report.has_ended()) throw;  // only the last words of the run failed

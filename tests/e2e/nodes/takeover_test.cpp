@@ -182,12 +182,16 @@ class MeetingByMaster {
   explicit MeetingByMaster(const Namespaces& network) : cluster(kNodes, &network) {
     for (int node = 0; node < kNodes; ++node) start(node, 0, "log");
   }
-  void start(int node, int master, const std::string& logs) {
-    cluster.start_exactly(
-        node,
-        {"--nnodes=1:3", "--master=" + cluster.address(master) + ":" + std::to_string(cluster.port()),
-         "--nproc_per_node=1", "--grace=2", "--join_timeout=20", "--elastic_timeout=3", "--log_dir=" + logs,
-         "--", "sh", "-c", ": > '" + cluster.shared().path() + "'/$WORLD_SIZE.$RANK; exec sleep 100"});
+  void start(int node, int master, const std::string& logs, const Words& more = {}) {
+    Words flags = {
+        "--nnodes=1:3",       "--master=" + cluster.address(master) + ":" + std::to_string(cluster.port()),
+        "--nproc_per_node=1", "--grace=2",
+        "--join_timeout=20",  "--elastic_timeout=3",
+        "--log_dir=" + logs};
+    flags.insert(flags.end(), more.begin(), more.end());
+    for (const char* word : {"--", "sh", "-c"}) flags.emplace_back(word);
+    flags.push_back(": > '" + cluster.shared().path() + "'/$WORLD_SIZE.$RANK; exec sleep 100");
+    cluster.start_exactly(node, flags);
   }
   // The one that has taken over from node 0.
   int first_node() const { return contains(cluster.errors(1), "this node takes over") ? 1 : 2; }
@@ -232,6 +236,22 @@ TEST_CASE("a node that takes over says with which --master other nodes find it, 
                                 std::to_string(cluster.port())));
   meeting.start(0, first, "new");
   CHECK_MESSAGE(cluster.says(first, "the run goes on with 3 nodes", 20s),
+                cluster.errors(0) << cluster.errors(1) << cluster.errors(2));
+  cluster.send(1, SIGTERM);
+  for (int node = 0; node < 3; ++node) CHECK(cluster.end_of(node).code == 143);
+}
+
+TEST_CASE(
+    "hunt 16: with --rejoin_at, a first node without its log folder finds the run that goes on without it") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(3);
+  MeetingByMaster meeting(network);
+  Cluster& cluster = meeting.cluster;
+  meeting.lose_first_node();
+  std::string hosts = "no-such-host.invalid";
+  for (int node = 0; node < MeetingByMaster::kNodes; ++node) hosts += "," + cluster.address(node);
+  meeting.start(0, 0, "new", {"--node_rank=0", "--rejoin_at=" + hosts});
+  CHECK_MESSAGE(cluster.says(1, "the run goes on with 3 nodes", 20s),
                 cluster.errors(0) << cluster.errors(1) << cluster.errors(2));
   cluster.send(1, SIGTERM);
   for (int node = 0; node < 3; ++node) CHECK(cluster.end_of(node).code == 143);

@@ -168,6 +168,7 @@ TEST_CASE("the number of nodes may be a range, which makes a run elastic") {
                     text));
   CHECK(parse({"--elastic_timeout=5", "--spares=1", "x"}).spares.value == 1);
   CHECK(parse({"--elastic_timeout=5", "x"}).elastic_timeout.value == std::chrono::seconds(5));
+  CHECK(parse({"--rejoin_at=a,b", "x"}).rejoin_at.value == "a,b");
   CHECK(parse({"x"}).elastic_timeout.value == std::chrono::seconds(30));
 }
 

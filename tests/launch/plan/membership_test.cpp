@@ -78,13 +78,18 @@ TEST_CASE("a command that starts the nodes from another host than the first says
 }
 
 TEST_CASE("flags about several nodes are noted when the run has one") {
-  LaunchOptions alone = options_of({"--spares=1", "--elastic_timeout=9"});
+  LaunchOptions alone = options_of({"--spares=1", "--elastic_timeout=9", "--rejoin_at=a"});
   note_flags_of_several_nodes(alone);
   CHECK(alone.notes == std::vector<std::string>{"--spares has no effect on a run with one node",
-                                                "--elastic_timeout has no effect on a run with one node"});
+                                                "--elastic_timeout has no effect on a run with one node",
+                                                "--rejoin_at has no effect on a run with one node"});
   LaunchOptions together = options_of({"--ips=one,two", "--spares=1"});
   note_flags_of_several_nodes(together);
   CHECK(together.notes.empty());
+  LaunchOptions listed = options_of({"--ips=one,two", "--spares=1", "--rejoin_at=one,two"});
+  note_flags_of_several_nodes(listed);
+  CHECK(listed.notes == std::vector<std::string>{"--rejoin_at has no effect on a run with --ips: a node asks "
+                                                 "all addresses of that list"});
   LaunchOptions fixed = options_of({"--ips=one,two", "--nnodes=2:2", "--elastic_timeout=9"});
   note_flags_of_several_nodes(fixed);
   CHECK(fixed.notes ==

@@ -114,6 +114,10 @@ TEST_CASE("every target asks for MAX nodes of --nnodes=MIN:MAX, and fleetrun get
   for (const char* target : {"pbs", "lsf"}) CHECK(has(text_for(target), "--nnodes=\"2:${#hosts[@]}\" "));
   for (const char* target : {"k8s", "kubeflow", "jobset", "volcano"})
     CHECK(has(text_for(target), "- \"--nnodes=2:4\"\n"));
+  CHECK(has(text_for("k8s"), "- \"--rejoin_at=t-0.t,t-1.t,t-2.t,t-3.t\"\n"));
+  CHECK(has(text_for("kubeflow"), "- \"--rejoin_at=t-master-0,t-worker-0,t-worker-1,t-worker-2\"\n"));
+  for (const char* all_pods_are_replaced : {"jobset", "volcano"})
+    CHECK_FALSE(has(text_for(all_pods_are_replaced), "--rejoin_at"));
   CHECK(has(text_for("ssh"), "--nnodes=2:4"));
   CHECK(has(file_for("systemd", {"--nnodes=2:4", "--master=a:1", "t.py"}), "--nnodes=2:4"));
 }

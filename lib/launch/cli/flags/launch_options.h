@@ -61,6 +61,7 @@ struct LaunchOptions {
   Setting<std::optional<NodeRange>> nnodes;
   Setting<int> spares{0};
   Setting<Clock::duration> elastic_timeout{std::chrono::seconds(30)};
+  Setting<std::string> rejoin_at;  // hosts; "": none
   Setting<std::optional<int>> node_rank;
   Setting<Clock::duration> join_timeout{std::chrono::minutes(10)};
   Setting<bool> preflight;

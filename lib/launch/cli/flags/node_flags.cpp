@@ -78,6 +78,14 @@ std::vector<Flag> place_flags(LaunchOptions& options) {
                "come back when fewer than MIN are left",
            .variable = "PADDLE_ELASTIC_TIMEOUT"}),
       value(
+          options.rejoin_at, parse_hosts,
+          {.names = {"--rejoin_at"},
+           .argument = "HOSTS",
+           .help =
+               "With --nnodes=MIN:MAX and --master, hosts that may have taken over the run when its first node was "
+               "lost. This node asks them, too, before it starts a new run",
+           .of_node = true}),
+      value(
           options.spares, parse_restarts,
           {.names = {"--spares"},
            .argument = "N",
