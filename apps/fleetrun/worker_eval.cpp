@@ -33,8 +33,8 @@ void run_eval(const std::string& folder, const std::string& job_file, const job:
   publish_eval_report(folder, files);
   const std::string text = fmt::format("{}\nreport: {}\n", describe(report), printable(folder));
   if (world.env.log_dir.empty()) return print_answer(text);
-  write_answer(kEvalAnswer, world.env.log_dir, to_json_lines(as_json(report)));
-  write_answer(kEvalTables, world.env.log_dir, std::string(kEvalTables.mark) + text);
+  write_answer(kEvalAnswer, world.log_dir(), to_json_lines(as_json(report)));
+  write_answer(kEvalTables, world.log_dir(), std::string(kEvalTables.mark) + text);
 }
 
 }  // namespace fleetrun

@@ -119,11 +119,11 @@ bool may_write(const std::string& path, const std::string& run_id) {
 }
 
 // A training does not fail because there is no room for what is said about it.
-void write_train_report(const RankEnv& env, runtime::TrainReport report) {
-  const std::string path = env.log_dir + "/train.json";
-  report.run_id = env.run_id;
+void write_train_report(const comm::World& world, runtime::TrainReport report) {
+  const std::string path = world.log_dir() + "/train.json";
+  report.run_id = world.env.run_id;
   try {
-    if (!may_write(path, env.run_id))
+    if (!may_write(path, report.run_id))
       throw Error(ErrorKind::create, fmt::format("{} is in the way: this run did not write it", path));
     write_file_atomically(path, runtime::to_json(report));
   } catch (const Error& error) {
@@ -131,8 +131,8 @@ void write_train_report(const RankEnv& env, runtime::TrainReport report) {
   }
 }
 
-void tell(const runtime::TrainReport& report, const RankEnv& env) {
-  if (!env.log_dir.empty()) write_train_report(env, report);
+void tell(const runtime::TrainReport& report, const comm::World& world) {
+  if (!world.env.log_dir.empty()) write_train_report(world, report);
   std::cout << runtime::describe_data(report) << std::endl;
   std::cout << runtime::describe_memory(report) << std::endl;
   const bool was_complete =
@@ -181,8 +181,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (evaluates && arguments.size() < 3)
     throw Error(ErrorKind::usage, "wanted fleetrun-worker --eval FOLDER JOB.json");
   const auto file = arguments.begin() + (tunes || evaluates ? 2 : 0);
-  RankEnv env = read_rank_env(Environment::of_this_process());
-  const UniqueFd logs = remember_folder(env.log_dir);
+  const RankEnv env = read_rank_env(Environment::of_this_process());
   const ProgressPagePtr page = map_inherited_progress_page(env.progress_fd);
   const runtime::JobWith job_with = read_job(env, *file, {file + 1, arguments.end()});
   job_with({});  // its mistakes are reported before the ranks meet
@@ -194,8 +193,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (tunes) return run_tune(arguments[1], job_with, world, *page);
   if (evaluates) return run_eval(arguments[1], *file, job_with({}), world, *page);
   const runtime::TrainReport report = train(job_with, world, *page);
-  env.log_dir = path_now(logs, env.log_dir).value_or(env.log_dir);
-  if (env.rank == 0) tell(report, env);
+  if (env.rank == 0) tell(report, world);
   if (!report.unsaved.empty())
     throw Error(
         ErrorKind::io,

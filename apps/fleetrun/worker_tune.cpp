@@ -27,7 +27,7 @@ void run_tune(const std::string& request, const runtime::JobWith& job_with, comm
   result.add("kept", outcome.kept);
   result.add("timed_steps", outcome.timed_steps);
   result.add("ranks", world.env.world_size);
-  write_answer(kTuneAnswer, world.env.log_dir, to_json(result));
+  write_answer(kTuneAnswer, world.log_dir(), to_json(result));
 }
 
 }  // namespace fleetrun

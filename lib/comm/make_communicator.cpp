@@ -144,7 +144,9 @@ World join(const RankEnv& env, Deadline deadline) {
 
 World join_world(const RankEnv& env, std::chrono::milliseconds deadline) {
   const auto start = std::chrono::steady_clock::now();
+  UniqueFd logs = remember_folder(env.log_dir);
   World world = join(env, Deadline(deadline));
+  world.logs = std::move(logs);
   const auto took = std::chrono::round<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   log_line(fmt::format("rank {}", env.rank),
            fmt::format("joined {} in {} ms", plural(env.world_size, "rank"), took.count()));

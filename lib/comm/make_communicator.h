@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/run/rank_env.h"
+#include "base/system/file.h"
+#include "base/system/unique_fd.h"
 #include "comm/collective/circle.h"
 #include "comm/collective/communicator.h"
 #include "comm/collective/hierarchical.h"
@@ -22,8 +24,11 @@ struct World {
   std::vector<Circle> left_connected = {};  // of what ended by an error; gone before the store
 
   std::vector<std::string> hosts = {};  // host_id() by rank; none when env.comm_backend is for any host
+  UniqueFd logs = {};                   // env.log_dir, open from the start of joining
 
   Party party() const { return {*store, env.rank, env.world_size}; }
+  // Where env.log_dir is now, if somebody has renamed it.
+  std::string log_dir() const { return path_now(logs, env.log_dir).value_or(env.log_dir); }
 };
 
 constexpr std::chrono::milliseconds kJoinDeadline = std::chrono::seconds(300);

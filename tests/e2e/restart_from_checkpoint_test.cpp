@@ -71,7 +71,7 @@ TEST_CASE("hunt 14: a restart that finds the checkpoints of the run no more ends
 TEST_CASE(
     "hunt 14: after a --timeout in the pause before a restart, the last line is the command that goes on") {
   const Training launch("lenet");
-  ChildProcess child({FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=100", "--timeout=4", "job.json",
+  ChildProcess child({FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=100", "--timeout=8", "job.json",
                       "train.epochs=100000"},
                      launch.options());
   REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "-step-24 ("); }, 60s));
@@ -79,28 +79,57 @@ TEST_CASE(
   const ChildResult result = child.wait();
   CHECK(result.code == 124);
   CHECK_MESSAGE(result.err.ends_with("fleetrun: to go on, run\n    " FLEETRUN_BINARY
-                                     " --max_restart=1 --restart_delay=100 --timeout=4 job.json "
+                                     " --max_restart=1 --restart_delay=100 --timeout=8 job.json "
                                      "train.epochs=100000\n"),
                 result.err);
 }
 
-TEST_CASE(
-    "hunt 14: a restart does not go on from the checkpoints of another run in a folder of the same name") {
-  const Training launch("lenet");
-  ChildProcess child(
-      {FLEETRUN_BINARY, "--max_restart=2", "--restart_delay=0.1", "job.json", "train.epochs=100000"},
-      launch.options());
-  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "-step-24 ("); }, 60s));
-  const std::vector<pid_t> workers = workers_in(launch.folder);
-  ::kill(workers.at(0), SIGSTOP);  // it saves nothing meanwhile
+// Stops rank 0 of the run, puts a finished run in the place of its output, and kills the rank.
+ChildResult restart_in_folder_of_another_run(const Training& launch, const Words& settings,
+                                             const std::string& when) {
+  Words command = {FLEETRUN_BINARY, "--max_restart=2", "--restart_delay=0.1", "job.json",
+                   "train.epochs=100000"};
+  command.insert(command.end(), settings.begin(), settings.end());
+  ChildProcess child(command, launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), when); }, 60s));
+  const pid_t worker = workers_in(launch.folder).at(0);
+  ::kill(worker, SIGSTOP);  // it saves nothing meanwhile
   fs::rename(launch.folder / "output", launch.folder / "moved");
   REQUIRE(launch.run_words({"--log_dir=other", "job.json", "train.epochs=2"}).code == 0);
   const std::vector<std::string> others = saved(launch);
-  ::kill(workers.at(0), SIGKILL);
-  const ChildResult result = child.wait();
-  CHECK(result.code == 66);
-  CHECK_MESSAGE(contains(result.err, "is not the folder in which the run has saved step "), result.err);
+  ::kill(worker, SIGKILL);
+  ChildResult result = child.wait();
   CHECK(saved(launch) == others);
+  return result;
+}
+
+TEST_CASE(
+    "hunt 14: a restart does not go on from the checkpoints of another run in a folder of the same name") {
+  const std::string words = "has the checkpoints of another run, and not those of the attempt before";
+  const Training launch("lenet");
+  const ChildResult result = restart_in_folder_of_another_run(launch, {}, "-step-36 (");
+  CHECK(result.code == 66);
+  CHECK_MESSAGE(contains(result.err, words), result.err);
+  const Training without("lenet");  // checkpoints of its own
+  const ChildResult same = restart_in_folder_of_another_run(
+      without, {"checkpoint.resume=never", "checkpoint.every_epochs=0"}, "[Epoch 1, batch 1]");
+  CHECK(same.code == 66);
+  CHECK_MESSAGE(contains(same.err, words), same.err);
+}
+
+TEST_CASE("a restart whose checkpoint folder has lost its lock file goes on from the last checkpoint") {
+  const Training launch("lenet");
+  ChildProcess child(
+      {FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.1", "job.json", "train.epochs=100000"},
+      launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "-step-24 ("); }, 60s));
+  const pid_t worker = workers_in(launch.folder).at(0);
+  ::kill(worker, SIGSTOP);
+  fs::remove(launch.folder / "output/saved/.lock");
+  ::kill(worker, SIGKILL);
+  CHECK(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "resuming from "); }, 60s));
+  child.send(SIGTERM);
+  CHECK(child.wait().code == 128 + SIGTERM);
 }
 
 TEST_CASE("a restart goes on from this run's checkpoints, though the run itself began anew or from a path") {

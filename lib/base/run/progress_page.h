@@ -60,7 +60,7 @@ struct ProgressPage {
   std::atomic<bool> has_own_checkpoint{false};  // this run has saved one, whichever attempt
   std::atomic<bool> keeps_checkpoints{
       false};  // this rank was rank 0 in this run, and looked into their folder
-  std::atomic<std::uint64_t> checkpoint_folder{0};  // which one it was: CheckpointFolder::identity(); 0: none
+  std::atomic<std::uint64_t> checkpoint_folder{0};  // of the run: CheckpointFolder::identity(); 0: not known
 
   // Times of CLOCK_MONOTONIC: the rank begins to look for a checkpoint, it has loaded the checkpoint, it has done its first
   // step of this attempt. 0 means that this has not happened.

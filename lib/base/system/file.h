@@ -34,8 +34,8 @@ std::vector<std::string> names_in(int folder);
 
 // For path_now(): nothing can be read or written through it. Invalid if there is no such folder.
 UniqueFd remember_folder(const std::string& path);
-// The path of an open folder, which somebody may have renamed since it was opened as `path`. None: it was removed, so that `path` may lead
-// to another folder by now, or it is not open.
+// Where an open folder is now: somebody may have renamed it since it was opened as `path`. None if that is not known, for instance because
+// the folder was removed; another one may be at `path` then.
 std::optional<std::string> path_now(const UniqueFd& folder, const std::string& path);
 
 // Creates the folder and its parents. Throws Error(create) that names the folder.

@@ -68,7 +68,7 @@ std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std:
     training = {.saved = training.saved, .resume = "auto"};
   if (!plan.of_job || plan.command.empty() || (!was_stopped && !training.saved)) return "";
   if (has_own_checkpoint && plan.saves_in_logs && !training.saved)
-    return "fleetrun: a checkpoint was saved, but train.json could not be written; the log of rank 0 names the checkpoint\n";
+    return "fleetrun: a checkpoint was saved, but fleetrun finds no train.json; the line \"checkpoint: ...\" of rank 0 names the checkpoint\n";
   std::string what = "to go on";
   if (!training.saved && !plan.resumes && training.resume.empty())
     what = plan.has_checkpoints ? "to start again" : "nothing was saved; to start again";

@@ -35,7 +35,7 @@ void set_command(const std::string& program, const std::vector<std::string>& wor
 std::string warn_of_stop(const StopPlan& plan);
 
 // What the user reads at the end of a run that was stopped: the command that goes on, on a line of its own, with "***" in place
-// of secrets. `was_stopped`: by a signal to fleetrun, or by --timeout. `train`: the text of log/train.json, which also tells of a signal to a rank; "" when there
+// of secrets. `was_stopped`: by a signal to fleetrun, or by --timeout once the run has saved a checkpoint. `train`: the text of log/train.json, which also tells of a signal to a rank; "" when there
 // is none. `has_own_checkpoint`: this run has saved a checkpoint, so checkpoint.resume=auto continues it. Returns "" if no command continues the
 // run.
 std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std::string& train,

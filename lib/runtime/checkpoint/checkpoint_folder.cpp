@@ -9,6 +9,8 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <limits>
@@ -19,6 +21,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/run/run_key.h"
 #include "base/system/file.h"
 #include "runtime/checkpoint/manifest.h"
 
@@ -112,19 +115,42 @@ void remove_partial(const std::string& folder) {
   for (const std::string& path : partial) remove_own_folder(path);
 }
 
-UniqueFd claim(const std::string& folder, const std::function<bool()>& wait) {
-  const std::string path = folder + "/.lock";
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640));
+UniqueFd open_lock(const std::string& path, bool& is_new) {
+  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  UniqueFd fd(::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0640));
+  is_new = static_cast<bool>(fd);
+  if (!fd) fd.reset(::open(path.c_str(), kFlags | O_CREAT, 0640));
   if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)));
+  return fd;
+}
+
+void claim(const UniqueFd& lock, const std::string& folder, const std::function<bool()>& wait) {
   do {
-    if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return;
     if (errno !=
         EWOULDBLOCK)  // a file system without locks: two runs in one folder are the user's care there
-      return fd;
+      return;
   } while (wait());
   throw Error(ErrorKind::create,
               fmt::format("another run that is under way keeps its checkpoints in {}", folder),
               "checkpoint.dir=FOLDER after the job file chooses another one");
+}
+
+// A disk without room for it leaves the folder without one.
+void choose_identity(const UniqueFd& lock) {
+  const Nonce chance = make_nonce();
+  std::uint64_t identity = 0;
+  std::memcpy(&identity, chance.data(), sizeof identity);
+  const std::string text = fmt::format("{:016x}\n", identity);
+  [[maybe_unused]] const ssize_t written = ::pwrite(lock.get(), text.data(), text.size(), 0);
+}
+
+std::uint64_t read_identity(const UniqueFd& lock) {
+  std::array<char, 16> text{};
+  std::uint64_t identity = 0;
+  if (::pread(lock.get(), text.data(), text.size(), 0) != std::ssize(text)) return 0;
+  const auto end = text.data() + text.size();
+  return std::from_chars(text.data(), end, identity, 16).ptr == end ? identity : 0;
 }
 
 // Another folder of that name belongs to whoever made it, and perhaps another run has claimed it.
@@ -236,14 +262,11 @@ Checkpoint read_checkpoint(const std::string& path) {
 CheckpointFolder::CheckpointFolder(std::string path, int keep, const std::function<bool()>& wait)
     : path_(std::move(path)), keep_(keep) {
   make_directories(path_);
-  lock_ = claim(path_, wait);
+  lock_ = open_lock(path_ + "/.lock", is_new_);
+  claim(lock_, path_, wait);
+  if (is_new_) choose_identity(lock_);
+  identity_ = read_identity(lock_);
   remove_partial(path_);
-}
-
-// Its lock stays there from run to run.
-std::uint64_t CheckpointFolder::identity() const {
-  struct stat lock {};
-  return ::fstat(lock_.get(), &lock) == 0 ? lock.st_ino : 0;
 }
 
 std::int64_t CheckpointFolder::next_number() const { return number_behind(checkpoints_in(path_)); }

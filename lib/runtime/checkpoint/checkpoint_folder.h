@@ -60,8 +60,10 @@ class CheckpointFolder {
       std::string path, int keep, const std::function<bool()>& wait = [] { return false; });
 
   const std::string& path() const { return path_; }
-  std::uint64_t identity() const;    // another one if somebody puts another folder there; 0: not known
-  std::int64_t next_number() const;  // of the next save
+  // A number that its first user has chosen by chance, so a copy has it, too; 0: an older fleetrun, or nobody, has chosen one.
+  std::uint64_t identity() const { return identity_; }
+  bool is_new() const { return is_new_; }  // no run has claimed it before
+  std::int64_t next_number() const;        // of the next save
   // Paths, newest first, of those with such a number or a larger one.
   std::vector<std::string> list(std::int64_t least_number = 0) const;
 
@@ -84,6 +86,8 @@ class CheckpointFolder {
   std::string needed_;  // "": none
   std::vector<std::string> named_;
   UniqueFd lock_;
+  bool is_new_ = false;
+  std::uint64_t identity_ = 0;
 };
 
 }  // namespace fleetrun::runtime

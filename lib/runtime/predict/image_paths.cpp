@@ -49,10 +49,13 @@ void add_files_below(const fs::path& folder, std::vector<fs::path> above, Folder
 void add_folder(const std::string& folder, ImagePaths& paths) {
   FolderFiles files;
   add_files_below(folder, {}, files);
+  for (std::vector<std::string>* each : {&files.images, &files.others}) std::ranges::sort(*each);
+  IgnoredFiles others;
+  for (const std::string& other : files.others) others.add(other);
   if (files.images.empty())
     throw Error(ErrorKind::data,
-                fmt::format("neither the folder {} nor a folder below it has {}", folder, kImageFiles));
-  for (std::vector<std::string>* each : {&files.images, &files.others}) std::ranges::sort(*each);
+                fmt::format("neither the folder {} nor a folder below it has {}", folder, kImageFiles),
+                describe(others));
   paths.images.insert(paths.images.end(), files.images.begin(), files.images.end());
   for (std::string& other : files.others) paths.ignored.add(std::move(other));
 }

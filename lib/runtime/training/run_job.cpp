@@ -147,7 +147,7 @@ void complete_observers(Run& run) {
                                                         run.progress.first_step, run.out);
   if (run.is_first_rank() && !run.world.env.log_dir.empty()) {
     observers.history =
-        std::make_unique<TrainingHistory>(fmt::format("{}/{}", run.world.env.log_dir, kHistoryFile),
+        std::make_unique<TrainingHistory>(fmt::format("{}/{}", run.world.log_dir(), kHistoryFile),
                                           run.checkpoints.loaded(), run.progress.first_step, run.out);
     run.checkpoints.save_history_of(observers.history->file());
   }

@@ -82,7 +82,7 @@ TEST_CASE("a stop that saved nothing says so, unless there is an earlier checkpo
 
 TEST_CASE("hunt 14: a checkpoint that was saved is not denied though there is no train.json") {
   CHECK(describe_going_on(typed(plan_stop(kNone, {.on_terminal = true})), true, "", true)
-            .starts_with("fleetrun: a checkpoint was saved, but train.json could not be written"));
+            .starts_with("fleetrun: a checkpoint was saved, but fleetrun finds no train.json"));
 }
 
 TEST_CASE("other ends, and other programs, have no such command") {

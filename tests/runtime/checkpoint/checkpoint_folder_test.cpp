@@ -30,6 +30,23 @@ std::vector<std::string> names_in(const CheckpointFolder& folder) {
 
 using Names = std::vector<std::string>;
 
+TEST_CASE("a folder keeps its identity from run to run, another one has another, and a copy has the same") {
+  const TemporaryFolder home;
+  const auto open = [&](const char* name) { return CheckpointFolder(home / name, kKeepAll); };
+  const std::uint64_t first = open("a").identity();
+  CHECK(first != 0);
+  CHECK(open("a").identity() == first);
+  CHECK(open("b").is_new());
+  CHECK(open("b").identity() != first);
+  CHECK_FALSE(open("b").is_new());
+  fs::copy(home / "a", home / "copy");
+  CHECK(open("copy").identity() == first);
+  fs::create_directory(home / "old");
+  home.write("old/.lock", "");
+  CHECK(open("old").identity() == 0);
+  CHECK(home.read("old/.lock").empty());
+}
+
 TEST_CASE("a checkpoint is read back as it was written") {
   const TemporaryFolder home;
   CheckpointFolder folder(home / "a/b", kKeepAll);

@@ -10,7 +10,7 @@
 namespace fleetrun::runtime {
 
 constexpr std::string_view kImageFiles = ".jpg, .jpeg, .jpe, .jfif, .png, .webp or .bmp files";
-// Whether the name ends so, in small or capital letters.
+// Whether the name ends like these, in small or capital letters.
 bool is_image_name(const std::string& name);
 
 // The job's image_size; without it the size that all files share by their headers, or 224 when they differ.

@@ -121,7 +121,7 @@ ClassFiles find_images(std::string root, const std::vector<std::string>& known) 
     const bool empty = names_in(root, is_file).empty();
     throw Error(ErrorKind::data,
                 fmt::format("data set folder {} {}", root, empty ? "is empty" : "has no class folders"),
-                "images are expected as <class>/*.jpg, *.png, *.webp or *.bmp, one folder for each class");
+                fmt::format("wanted a folder for each class, with {}", kImageFiles));
   }
   require_utf8(root, folders);
   ClassFiles files = {.class_names = known};

@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "base/system/file.h"
 #include "base/text/printable.h"
 #include "runtime/checkpoint/requests.h"
 #include "runtime/checkpoint/snapshot.h"
@@ -33,10 +32,6 @@ constexpr int kKeepAll = std::numeric_limits<int>::max();  // no run removes wha
 Saves saves_of(const CheckpointedTraining& training) {
   if (training.job.checkpoint.dir) return Saves::planned;
   return training.world.env.stop_dir.empty() ? Saves::none : Saves::at_stop;
-}
-
-std::filesystem::path planned_stop_folder(const CheckpointedTraining& training) {
-  return training.world.env.stop_dir;
 }
 
 std::int64_t seconds(std::chrono::nanoseconds time) {
@@ -64,7 +59,6 @@ Checkpointing::Checkpointing(const CheckpointedTraining& training, Timeline* tim
   if (timeline_ != nullptr)
     snapshot_ =
         timeline_->add({.lane = Lane::checkpoint, .name = "snapshot", .category = "checkpoint", .value = ""});
-  if (saves_ == Saves::at_stop) logs_ = remember_folder(planned_stop_folder(training).parent_path());
   if (saves_ != Saves::planned) return;
   listen_for_save_requests();
   open_folder(*training.job.checkpoint.dir, training.job.checkpoint.keep);
@@ -79,9 +73,8 @@ void Checkpointing::open_folder(const std::string& path, int keep) {
 
 // In the log folder, whatever that is called by now.
 std::string Checkpointing::stop_folder() const {
-  const std::filesystem::path planned = planned_stop_folder(training_);
-  const std::string logs = planned.parent_path();
-  return path_now(logs_, logs).value_or(logs) / planned.filename();
+  const std::filesystem::path planned = training_.world.env.stop_dir;
+  return training_.world.log_dir() / planned.filename();
 }
 
 // After a restart, rank 0 of the attempt before may have been lost with its node, and its lock is still there.

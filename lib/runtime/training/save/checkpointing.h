@@ -43,7 +43,7 @@ struct SaveWait {
   std::int64_t told_ns = 0;   // when rank 0 last printed a line about that wait
 };
 
-// Fourteen members, because the folder, its writer and the history exist on rank 0 alone, and only once they are needed.
+// Thirteen members, because the folder, its writer and the history exist on rank 0 alone, and only once they are needed.
 class Checkpointing {
  public:
   // Without checkpoint.dir it saves only when the ranks are stopped, if the launcher named a folder for that. Otherwise it saves
@@ -103,7 +103,6 @@ class Checkpointing {
   const Saves saves_;
   std::unique_ptr<CheckpointFolder> folder_;  // of rank 0; with Saves::at_stop only once it is needed
   UniqueFd history_;                          // of rank 0
-  UniqueFd logs_;                             // the log folder, with Saves::at_stop
   std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; destroyed before the folder and the history
   int batches_ = 0;                           // of an epoch
   SavedPoint loaded_;

@@ -17,7 +17,7 @@ namespace fleetrun::runtime {
 [[nodiscard]] UniqueFd prepare_output(const job::OutputSpec& output);
 
 // The output with the name that the claimed folder has now, since somebody may have renamed it. If it was removed, the name is the old one; throws
-// Error(create) if another training uses that by now. Ask again before each save: a folder that is renamed during one may not get it.
+// Error(create) if another training uses that by now. Call it before each save. If the folder is renamed during a save, the file may go to the old path.
 job::OutputSpec find_output(job::OutputSpec output, const UniqueFd& claimed);
 
 // Writes the weights to model.safetensors, with `about` as its metadata, and prints their path. Those of an earlier run are then in

@@ -256,15 +256,17 @@ ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, 
   comm::Communicator& communicator = *training.world.communicator;
   Trainer& trainer = training.trainer;
   ProgressPage& page = training.page;
-  std::array<std::int64_t, 7> told = {checkpoint != nullptr ? 1 : 0,
+  std::array<std::int64_t, 8> told = {checkpoint != nullptr ? 1 : 0,
                                       start.steps,
                                       start.epoch,
                                       start.batch,
                                       start.shift,
                                       page.first_own_checkpoint,
-                                      checkpoint != nullptr ? place_in_training(checkpoint->state) : 0};
+                                      checkpoint != nullptr ? place_in_training(checkpoint->state) : 0,
+                                      static_cast<std::int64_t>(page.checkpoint_folder.load())};
   communicator.broadcast({told.data(), told.size(), DType::i64}, 0);
   page.first_own_checkpoint = told[5];  // this rank may become rank 0
+  page.checkpoint_folder = static_cast<std::uint64_t>(told[7]);
   TrainingState state = anew;
   if (told[0] == 0) return {state};
   page.saved_steps = told[1];
@@ -310,15 +312,20 @@ void require_checkpoint(const CheckpointedTraining& training, bool is_new_keeper
       "put output.dir on a disk that all nodes share; a new run on the node that was lost goes on from there");
 }
 
-// Somebody may have renamed the folder since the attempt before, and another run may have filled a new one.
+// Somebody may have renamed the folder since the attempt before, or rank 0 is on another node, and another run has filled the folder that is
+// there now.
 void require_same_folder(const CheckpointedTraining& training, const CheckpointFolder& folder) {
   ProgressPage& page = training.page;
-  const std::uint64_t before = page.checkpoint_folder.exchange(folder.identity());
-  if (before == 0 || before == folder.identity() || page.saved_steps < 0) return;
-  throw Error(ErrorKind::missing,
-              fmt::format("{} is not the folder in which the run has saved step {}",
-                          *training.job.checkpoint.dir, page.saved_steps.load()),
-              "was it renamed? A new run begins anew, or goes on where the checkpoints are");
+  const std::uint64_t before = page.checkpoint_folder, now = folder.identity();
+  const bool is_other = before != 0 && now != 0 && before != now && !folder.is_new();
+  if (is_other && !folder.list().empty())
+    throw Error(
+        ErrorKind::missing,
+        fmt::format("{} has the checkpoints of another run, and not those of the attempt before",
+                    *training.job.checkpoint.dir),
+        "give the folder of this run its name back, or put output.dir on a disk that all nodes share; then "
+        "type the command again");
+  page.checkpoint_folder = now;
 }
 
 }  // namespace
@@ -326,6 +333,7 @@ void require_same_folder(const CheckpointedTraining& training, const CheckpointF
 ResumedTraining resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
                                 const DataSize& data) {
   ProgressPage& page = training.page;
+  if (folder != nullptr) require_same_folder(training, *folder);
   if (folder != nullptr && page.first_own_checkpoint == 0) page.first_own_checkpoint = folder->next_number();
   const TrainingState anew = new_training(training.job, training.world.env, data);
   std::optional<Checkpoint> checkpoint;
@@ -338,7 +346,6 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
     folder->keep(folder_behind(*pretrained));
   const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
   if (folder != nullptr && !checkpoint) require_checkpoint(training, is_new_keeper);
-  if (folder != nullptr) require_same_folder(training, *folder);
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
   training.trainer.share_parameters();
   ResumedTraining resumed = share(checkpoint ? &*checkpoint : nullptr, start, anew, training);
