@@ -69,6 +69,7 @@ std::string extra_lines(const BatchRun& run, const std::string& first) {
 
 std::vector<std::string> names_of_pods(const BatchRun& run) {
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(run.nodes));
   for (int node = 0; node < run.nodes; ++node) names.push_back(fmt::format("{0}-{1}.{0}", run.name, node));
   return names;
 }

@@ -33,6 +33,7 @@ Difference difference(const Environment& worker, const Environment& own) {
 
 JsonValue as_list(const std::vector<std::string>& texts) {
   std::vector<JsonValue> values;
+  values.reserve(texts.size());
   for (const std::string& text : texts) values.push_back(JsonValue(text));
   return JsonValue::list(std::move(values));
 }
@@ -76,6 +77,7 @@ std::string workers_as_shell_lines(const std::vector<WorkerSpec>& workers, const
 
 std::string workers_as_json(const std::vector<WorkerSpec>& workers, const Environment& own) {
   std::vector<JsonValue> values;
+  values.reserve(workers.size());
   for (const WorkerSpec& worker : workers) values.push_back(as_json(worker, own));
   return to_json_lines(JsonValue::list(std::move(values)));
 }

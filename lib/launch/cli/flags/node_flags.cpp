@@ -69,6 +69,11 @@ std::vector<Flag> place_flags(LaunchOptions& options) {
             {.names = {"--join_timeout"},
              .argument = "SECONDS",
              .help = "Seconds to wait until all nodes have joined, or MIN of --nnodes=MIN:MAX"}),
+  };
+}
+
+std::vector<Flag> elastic_flags(LaunchOptions& options) {
+  return {
       value(
           options.elastic_timeout, parse_seconds,
           {.names = {"--elastic_timeout"},
@@ -148,8 +153,8 @@ std::vector<Flag> joining_flags(LaunchOptions& options) {
 
 std::vector<Flag> node_flags(LaunchOptions& options) {
   std::vector<Flag> flags = place_flags(options);
-  std::vector<Flag> joining = joining_flags(options);
-  std::move(joining.begin(), joining.end(), std::back_inserter(flags));
+  for (std::vector<Flag> more : {elastic_flags(options), joining_flags(options)})
+    std::move(more.begin(), more.end(), std::back_inserter(flags));
   return flags;
 }
 
