@@ -7,6 +7,7 @@
 #include "launch/plan/program.h"
 #include "launch/plan/warn_before_start.h"
 #include "launch/prepare.h"
+#include "launch/run/join_nodes.h"
 #include "launch/schedulers/settle_nodes.h"
 
 namespace fleetrun::launch {
@@ -89,7 +90,8 @@ int examine_before(const RunPlan& plan, const HostFacts& host, const std::option
                      .run = run,
                      .join_timeout = plan.options.join_timeout.value,
                      .output = DoctorOutput::findings,
-                     .starter_news = plan.starter_news});
+                     .starter_news = plan.starter_news,
+                     .possible_successors = possible_successors(plan.options)});
 }
 
 int examine(LaunchOptions options, const Environment& environment,

@@ -46,6 +46,8 @@ NodeSessionOptions session_options(const DoctorRequest& request) {
           .command = "",
           .join_timeout = request.join_timeout,
           .elastic_timeout = request.options.elastic_timeout.value,
+          .possible_successors = request.possible_successors,
+          .looks_for_run = request.output == DoctorOutput::findings,
           .without_missing = true,
           .restart = {}};
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/system/environment.h"
 #include "launch/cli/flags/launch_options.h"
@@ -22,7 +23,8 @@ struct DoctorRequest {
   ExaminedRun run;
   Clock::duration join_timeout;  // afterwards the examination begins without the missing nodes
   DoctorOutput output = DoctorOutput::table;
-  int starter_news = -1;  // as in RunPlan
+  int starter_news = -1;                              // as in RunPlan
+  std::vector<std::string> possible_successors = {};  // as in NodeSessionOptions, for DoctorOutput::findings
 };
 
 // Prints what it finds: on the first node everything, on the others the findings. Returns 0, or the code of

@@ -44,6 +44,7 @@ constexpr std::array kTable = {
     Recogniser{"Fatal Python error: ", R"re((Fatal Python error: .+)(?:(?s:.*?)\n[^\n]*urrent thread [^\n]*:\n[^\n]*?File "([^"\n]+)", line (\d+) in (\S+))?)re", R"(\1)", R"(\2:\3, in \4)", kAnyEnd, Weight::clue},
     Recogniser{"can't open file", R"((can't open file .+))", R"(\1)", "", kExit, Weight::last_words, 2},
     Recogniser{": No module named ", R"(python[\d.]*: (No module named .+))", R"(\1)", "", kExit, Weight::last_words, 1},
+    Recogniser{": Error while finding module specification for ", R"(python[\d.]*: (Error while finding module specification for .+))", R"(\1)", "", kExit, Weight::last_words, 1},
     Recogniser{": error: ", R"((?m)^rank \d+: error: (.+)$)", R"(\1)", "", kExit, Weight::last_words, 2},  // of fleetrun-worker
     Recogniser{": error: ", R"((\S+: error: .+))", R"(\1)", "", kExit, Weight::last_words, 2},  // of argparse
     // CUDA, NCCL, PaddlePaddle, MPI, PyTorch's launcher

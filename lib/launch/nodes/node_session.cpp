@@ -110,7 +110,7 @@ void NodeSession::look_for_run_that_goes_on() {
   if (options_.members.may_be_first) run_until(kFirstLook, [this] { return link_ || search_.all_failed(); });
 }
 
-bool NodeSession::may_search() const { return is_elastic() && !options_.without_missing; }
+bool NodeSession::may_search() const { return is_elastic() && options_.looks_for_run; }
 
 // With --master only the meeting point is known, which may be that of a node that has taken over, and what the options name.
 std::vector<Endpoint> NodeSession::possible_successors() const {

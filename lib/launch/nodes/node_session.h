@@ -35,7 +35,8 @@ struct NodeSessionOptions {
   bool takes_in_while_running = true;  // nodes that join during an attempt
   bool starts_others = false;          // this fleetrun has started the other nodes, and they end with it
   std::vector<std::string>
-      possible_successors;  // numeric addresses; perhaps another node goes on with the run
+      possible_successors;    // numeric addresses; perhaps another node goes on with the run
+  bool looks_for_run = true;  // of an elastic run that another node has taken over
   bool without_missing =
       false;              // after join_timeout, go on with those that have joined: their places have a host
   RestartPolicy restart;  // of the run

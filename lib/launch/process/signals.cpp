@@ -110,7 +110,8 @@ void pass_signal(const UniqueFd& pidfd, const ReceivedSignal& signal) {
 
 bool SignalRepeats::is_repeat(const ReceivedSignal& signal, TimePoint now) {
   if (!ends_a_run(signal.number)) return false;
-  const bool same = signal.number == last_.number && now - last_at_ < kOneSignal;
+  const bool is_like_it = signal.number == last_.number || (signal.number == SIGINT && !signal.from_terminal);
+  const bool same = is_like_it && last_.number != 0 && now - last_at_ < kOneSignal;
   if (same && !(signal.from_terminal && last_.from_terminal)) {
     last_.from_terminal = last_.from_terminal || signal.from_terminal;
     return true;

@@ -34,7 +34,8 @@ std::vector<ReceivedSignal> read_signals(int signal_fd);   // those that came, i
 void pass_signal(const UniqueFd& pidfd, const ReceivedSignal& signal);
 
 // timeout(1), Slurm and others send one signal more than once: to the process and to its group, say. A signal that ends
-// a run and comes again within a second is the same one, unless it is a second key press.
+// a run and comes again within a second is the same one, unless it is a second key press. So is a SIGINT that no key has sent and that follows
+// another such signal: pexpect sends SIGHUP, SIGINT and SIGKILL one after the other.
 class SignalRepeats {
  public:
   bool is_repeat(const ReceivedSignal& signal, TimePoint now);

@@ -30,6 +30,7 @@ std::string command_of_all(const Membership& members) {
 }  // namespace
 
 std::vector<std::string> possible_successors(const LaunchOptions& options) {
+  if (!is_elastic(options)) return {};
   std::vector<std::string> names = split_list(options.rejoin_at.value);
   for (const NodePlace& node : read_places(options.log_dir.value).value_or(Placed()).nodes)
     names.push_back(node.address);

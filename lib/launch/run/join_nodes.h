@@ -12,7 +12,7 @@
 namespace fleetrun::launch {
 
 // The numeric addresses of the nodes that may go on with an elastic run: those of the earlier run in the log folder, and of --rejoin_at. Names
-// that have no address are left out. Call it before this run changes the folder.
+// that have no address are left out; a run that is not elastic has none. Call it before this run changes the folder.
 std::vector<std::string> possible_successors(const LaunchOptions& options);
 
 // Needs `plan.members`. Throws Error when it cannot read or make a key.

@@ -154,9 +154,7 @@ DescriptorUsers descriptor_users(const RunPlan& plan) {
 int run_until_done(const RunPlan& plan, int front_fd) {
   raise_descriptor_limit(descriptor_users(plan));
   ExitReport report = begin_report(plan);
-  const bool may_be_late = plan.members && is_elastic(plan.options);
-  const std::vector<std::string> successors =
-      may_be_late ? possible_successors(plan.options) : std::vector<std::string>();
+  const std::vector<std::string> successors = possible_successors(plan.options);
   const LogFolder logs = make_log_folder(plan, report.run_id);
   try {
     return plan.members ? run_with_others(plan, front_fd, logs, successors, report)

@@ -273,6 +273,8 @@ Actions Supervisor::handle(const FrontLost&, TimePoint now) {
   suspended_ = false;
   restart_in_.reset();
   if (phase_ == Phase::pausing) return end_pause(Cause::front_lost);
+  // The ranks may be saving: Python's subprocess.run() waits 0.25 s after Ctrl-C, and then kills what it has started.
+  if (stopping()) return clocks_.stand_still() ? go_on(now) : Actions();
   if (phase_ == Phase::running) set_cause(Cause::front_lost);
   return kill(now);
 }

@@ -38,6 +38,25 @@ TEST_CASE("L1: when the front process is killed nothing stays, and the next run 
   }
 }
 
+TEST_CASE("hunt 19: when the front process is killed soon after a SIGINT, the ranks still save") {
+  const ScriptLaunch launch;
+  ChildProcess process(
+      launch.script_command(
+          {},
+          "trap 'echo > asked; while [ ! -e go ]; do sleep 0.02; done; echo > saved; exit 0' INT\n"
+          "echo > ready; while :; do sleep 0.05; done\n"),
+      launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("ready"); }, within(10s)));
+  process.send(SIGINT);
+  REQUIRE(comes_true([&] { return launch.folder.has("asked"); }, within(10s)));
+  process.send(SIGKILL);
+  REQUIRE(gone(process.pid(), kNothingLeft));
+  launch.folder.write("go", "");
+  CHECK(comes_true([&] { return launch.folder.has("saved"); }, within(10s)));
+  CHECK(comes_true([&] { return launch.folder.has("log/report.json"); }, within(10s)));
+  CHECK(launch.report()["cause"] == "stopped");
+}
+
 TEST_CASE("L1: when the middle process is killed nothing stays either, and the front says so") {
   const Launch launch;
   for (const char* cgroup : {"--cgroup=auto", "--cgroup=none"}) {

@@ -179,8 +179,8 @@ class MeetingByMaster {
  public:
   static constexpr int kNodes = 3;
 
-  explicit MeetingByMaster(const Namespaces& network) : cluster(kNodes, &network) {
-    for (int node = 0; node < kNodes; ++node) start(node, 0, "log");
+  explicit MeetingByMaster(const Namespaces& network, const Words& more = {}) : cluster(kNodes, &network) {
+    for (int node = 0; node < kNodes; ++node) start(node, 0, "log", more);
   }
   void start(int node, int master, const std::string& logs, const Words& more = {}) {
     Words flags = {
@@ -221,6 +221,20 @@ TEST_CASE(
   meeting.start(0, 0, "log");
   CHECK_MESSAGE(cluster.says(1, "the run goes on with 3 nodes", 20s),
                 cluster.errors(0) << cluster.errors(1) << cluster.errors(2));
+  cluster.send(1, SIGTERM);
+  for (int node = 0; node < 3; ++node) CHECK(cluster.end_of(node).code == 143);
+}
+
+TEST_CASE("hunt 18: with --preflight, a node finds the run that another node has taken over") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(3);
+  MeetingByMaster meeting(network, {"--preflight"});
+  Cluster& cluster = meeting.cluster;
+  meeting.lose_first_node();
+  meeting.start(0, 0, "log", {"--preflight"});
+  CHECK_MESSAGE(cluster.says(1, "the run goes on with 3 nodes", 30s),
+                cluster.errors(0) << cluster.errors(1) << cluster.errors(2));
+  CHECK(contains(cluster.errors(0), "the run goes on already, so only this host is examined"));
   cluster.send(1, SIGTERM);
   for (int node = 0; node < 3; ++node) CHECK(cluster.end_of(node).code == 143);
 }

@@ -168,7 +168,9 @@ TEST_CASE("the number of nodes may be a range, which makes a run elastic") {
                     text));
   CHECK(parse({"--elastic_timeout=5", "--spares=1", "x"}).spares.value == 1);
   CHECK(parse({"--elastic_timeout=5", "x"}).elastic_timeout.value == std::chrono::seconds(5));
-  CHECK(parse({"--rejoin_at=a,b", "x"}).rejoin_at.value == "a,b");
+  CHECK(parse({"--rejoin_at=a,[fd00::1],fd00::2", "x"}).rejoin_at.value == "a,fd00::1,fd00::2");
+  CHECK(error_of({"--rejoin_at=a,b:6069", "x"}) ==
+        "--rejoin_at is \"a,b:6069\", must be hosts without ports, such as 10.0.0.2,10.0.0.3");
   CHECK(parse({"x"}).elastic_timeout.value == std::chrono::seconds(30));
 }
 

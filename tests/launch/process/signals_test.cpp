@@ -104,7 +104,17 @@ TEST_CASE("row 'timeout -s INT': the same signal within a second is one signal")
   CHECK(repeats.is_repeat({SIGINT}, at(999ms)));
   CHECK_FALSE(repeats.is_repeat({SIGINT}, at(1000ms)));
   CHECK_FALSE(repeats.is_repeat({SIGTERM}, at(1001ms)));
-  CHECK_FALSE(repeats.is_repeat({SIGINT}, at(1002ms)));
+}
+
+TEST_CASE(
+    "hunt 19: a SIGINT that no key has sent, soon after another signal that ends a run, asks for nothing new") {
+  for (const int first : {SIGHUP, SIGTERM, SIGINT}) {
+    SignalRepeats repeats;
+    CHECK_FALSE(repeats.is_repeat({first, first == SIGINT}, at(0ms)));
+    CHECK_FALSE(repeats.is_repeat({first == SIGHUP ? SIGTERM : SIGHUP}, at(150ms)));
+    CHECK(repeats.is_repeat({SIGINT}, at(300ms)));
+    CHECK_FALSE(repeats.is_repeat({SIGINT, true}, at(450ms)));
+  }
 }
 
 TEST_CASE(

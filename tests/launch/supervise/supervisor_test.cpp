@@ -240,6 +240,18 @@ TEST_CASE("without the front process everything is killed at once") {
   CHECK(supervisor.verdict().exit_code == 137);
 }
 
+TEST_CASE(
+    "hunt 19: if the front process is killed during a stop, the ranks keep their grace, and nothing restarts") {
+  Supervisor supervisor(1, {.grace = 10s, .kill_wait = 1s, .restart = {.most = 3}});
+  supervisor.on(SignalReceived{SIGINT}, at(0s));
+  CHECK(supervisor.on(FrontLost{}, at(1s)).empty());
+  CHECK(supervisor.must_not_restart(at(1s)));
+  CHECK_FALSE(supervisor.done());
+  supervisor.on(exit_of(0, exited(0)), at(3s));
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().cause == Cause::stopped);
+}
+
 TEST_CASE("the wait after SIGKILL has an end, too") {
   Supervisor supervisor(1, {.grace = 1s, .group_grace = 1s, .kill_wait = 30s});
   supervisor.on(SignalReceived{SIGTERM}, at(0s));

@@ -97,6 +97,16 @@ std::string parse_hosts(const std::string&, const std::string& text) {
   return fmt::format("{}", fmt::join(hosts, ","));
 }
 
+std::string parse_hosts_without_ports(const std::string& source, const std::string& text) {
+  std::vector<std::string> hosts = split_list(text);
+  for (std::string& host : hosts) {
+    if (split_host_and_port(host).port)
+      throw bad_value(source, text, "hosts without ports, such as 10.0.0.2,10.0.0.3");
+    host = plain_host(host);
+  }
+  return fmt::format("{}", fmt::join(hosts, ","));
+}
+
 // Without an address only this host may ask.
 Endpoint parse_metrics_port(const std::string& source, const std::string& text) {
   const bool is_port = text.find(':') == std::string::npos;

@@ -37,6 +37,8 @@ std::vector<int> parse_exit_codes(const std::string& source, const std::string& 
 std::uint16_t parse_port(const std::string& source, const std::string& text);           // 1 .. 65535
 std::string parse_host(const std::string& source, const std::string& text);   // 10.0.0.1, node7, [fd00::1]
 std::string parse_hosts(const std::string& source, const std::string& text);  // 10.0.0.1, node7
+std::string parse_hosts_without_ports(const std::string& source,
+                                      const std::string& text);  // refuses node7:6069
 Clock::duration parse_seconds(const std::string& source, const std::string& text);
 std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text);  // 0: none
 DebugRank parse_debug_rank(const std::string& source, const std::string& text);      // 3=gdb --args

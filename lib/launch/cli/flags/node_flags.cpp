@@ -83,7 +83,7 @@ std::vector<Flag> elastic_flags(LaunchOptions& options) {
                "come back when fewer than MIN are left",
            .variable = "PADDLE_ELASTIC_TIMEOUT"}),
       value(
-          options.rejoin_at, parse_hosts,
+          options.rejoin_at, parse_hosts_without_ports,
           {.names = {"--rejoin_at"},
            .argument = "HOSTS",
            .help =
