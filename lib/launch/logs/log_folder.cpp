@@ -108,8 +108,9 @@ LogFolder::~LogFolder() {
 }
 
 std::string LogFolder::absolute() const {
-  std::error_code problem;  // somebody may have removed the current folder
-  const std::string path = std::filesystem::absolute(path_, problem).lexically_normal();
+  std::error_code problem;
+  std::string path = std::filesystem::absolute(path_, problem).lexically_normal();
+  if (problem) path.clear();  // somebody has removed the current folder
   return path_now(folder_, path).value_or(path);
 }
 

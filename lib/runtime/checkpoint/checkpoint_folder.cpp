@@ -137,12 +137,12 @@ void claim(const UniqueFd& lock, const std::string& folder, const std::function<
 }
 
 // A disk without room for it leaves the folder without one.
-void choose_identity(const UniqueFd& lock) {
+std::uint64_t choose_identity(const UniqueFd& lock) {
   const Nonce chance = make_nonce();
   std::uint64_t identity = 0;
   std::memcpy(&identity, chance.data(), sizeof identity);
   const std::string text = fmt::format("{:016x}\n", identity);
-  [[maybe_unused]] const ssize_t written = ::pwrite(lock.get(), text.data(), text.size(), 0);
+  return ::pwrite(lock.get(), text.data(), text.size(), 0) == std::ssize(text) ? identity : 0;
 }
 
 std::uint64_t read_identity(const UniqueFd& lock) {
@@ -264,8 +264,7 @@ CheckpointFolder::CheckpointFolder(std::string path, int keep, const std::functi
   make_directories(path_);
   lock_ = open_lock(path_ + "/.lock", is_new_);
   claim(lock_, path_, wait);
-  if (is_new_) choose_identity(lock_);
-  identity_ = read_identity(lock_);
+  identity_ = is_new_ ? choose_identity(lock_) : read_identity(lock_);
   remove_partial(path_);
 }
 
