@@ -117,7 +117,7 @@ TEST_CASE(
   CHECK_MESSAGE(contains(same.err, words), same.err);
 }
 
-TEST_CASE("a restart whose checkpoint folder has lost its lock file goes on from the last checkpoint") {
+TEST_CASE("a restart goes on from the last checkpoint if somebody has removed the lock file of its folder") {
   const Training launch("lenet");
   ChildProcess child(
       {FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.1", "job.json", "train.epochs=100000"},

@@ -32,7 +32,7 @@ void sync_folder(const std::string& path);
 // The names in an open folder, except "." and ".."; empty when the folder cannot be read.
 std::vector<std::string> names_in(int folder);
 
-// For path_now(): nothing can be read or written through it. Invalid if there is no such folder.
+// Opens the folder only so that path_now() can find it: the descriptor can neither read nor write. Invalid if the folder does not exist.
 UniqueFd remember_folder(const std::string& path);
 // Where an open folder is now: somebody may have renamed it since it was opened as `path`. None if that is not known, for instance because
 // the folder was removed; another one may be at `path` then.

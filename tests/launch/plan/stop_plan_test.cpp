@@ -80,7 +80,7 @@ TEST_CASE("a stop that saved nothing says so, unless there is an earlier checkpo
       describe_going_on(typed(plan_stop(anew, {})), true, "").starts_with("fleetrun: to start again, run\n"));
 }
 
-TEST_CASE("hunt 14: a checkpoint that was saved is not denied though there is no train.json") {
+TEST_CASE("hunt 14: a missing train.json does not hide that a checkpoint was saved") {
   CHECK(describe_going_on(typed(plan_stop(kNone, {.on_terminal = true})), true, "", true)
             .starts_with("fleetrun: a checkpoint was saved, but fleetrun finds no train.json"));
 }

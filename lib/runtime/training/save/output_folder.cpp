@@ -74,7 +74,7 @@ std::string previous_best_path(const job::OutputSpec& output) {
   return output.dir + "/best.previous.safetensors";
 }
 
-// Returns none if there is no such file or it has no score.
+// None if the file does not exist, or has no score.
 std::optional<ScoredEpoch> read_score(const std::string& path) {
   if (!is_taken(path)) return std::nullopt;
   const Safetensors file = read_safetensors(path);
