@@ -53,8 +53,11 @@ std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
   }
   job::ParsedJob job = job::parse_job_file(options.program, options.arguments);
   job::JobSpec inputs = job.spec;
-  if (!options.eval.value.empty() && inputs.data.test)
+  if (!options.eval.value.empty() && inputs.data.test) {
     inputs.data.train = {.format = job::DataFormat::synthetic};  // is not read
+    inputs.model.class_dim
+        .reset();  // the ranks know which classes the model has, and name a folder that is none of them
+  }
   job::check_inputs(inputs);
   return job;
 }

@@ -368,6 +368,39 @@ TEST_CASE("a checkpoint of another model is named, one of another world size is 
   CHECK(contains(alone.out, "epoch 2, batch 0 (step 24)"));
 }
 
+TEST_CASE("hunt 17: a resumed training keeps the size of its images, unless the job names another one") {
+  const Launch launch;
+  const auto write_image = [&](const std::string& name, int side) {
+    const std::string pixels(static_cast<std::size_t>(side * side) * 3, 'x');
+    launch.folder.write("train/" + name, runtime::make_png({}, side, side, pixels));
+  };
+  for (const char* name : {"a", "b"}) {
+    std::filesystem::create_directories(launch.folder / (std::string("train/") + name));
+    write_image(std::string(name) + "/1.png", 8);
+  }
+  launch.folder.write("job.json", R"({"model": {"name": "resnet20"},
+    "data": {"train": {"format": "image_folder", "path": "train"}, "batch_size": 1}, "train": {"epochs": 1},
+    "checkpoint": {"dir": "saved"}})");
+  REQUIRE(train(launch, {}, 1).code == 0);
+  write_image("b/2.png", 9);
+  const ChildResult odd = train(launch, {"train.epochs=2"}, 1);
+  CHECK(odd.code == 65);
+  CHECK_MESSAGE(
+      contains(odd.err, "the images of data.train are 224x224 pixels, and were 8x8 when checkpoint "),
+      odd.err);
+  CHECK_MESSAGE(contains(odd.err, "data.train.image_size=8 makes them so again"), odd.err);
+  const ChildResult same = train(launch, {"train.epochs=2", "data.train.image_size=8"}, 1);
+  CHECK_MESSAGE(same.code == 0, same.err);
+  CHECK(!contains(same.out, "pixels, and were"));
+  const ChildResult other = train(launch, {"train.epochs=3", "data.train.image_size=16"}, 1);
+  CHECK_MESSAGE(other.code == 0, other.err);
+  CHECK_MESSAGE(
+      contains(
+          other.out,
+          "warning: the images of data.train are 16x16 pixels, and were 8x8 when the checkpoint was written"),
+      other.out);
+}
+
 TEST_CASE("a checkpoint whose classes have other names is refused, and other means of the pixels are told") {
   const Launch launch;
   for (const char* name : {"a", "b", "c"}) {

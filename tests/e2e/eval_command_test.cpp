@@ -334,9 +334,25 @@ TEST_CASE("a model without names of classes takes the labels of folders by their
   const auto eval = [&](const char* folder) {
     return launch.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "out/model.safetensors", folder});
   };
-  CHECK_MESSAGE(contains(eval("set").err, "data.test takes label 0 for a and so on"), eval("set").err);
+  CHECK_MESSAGE(contains(eval("set").err, "/set takes label 0 for a and so on"), eval("set").err);
   CHECK(eval("less").code == 65);
-  CHECK_MESSAGE(contains(eval("less").err, "data.test has 1 class"), eval("less").err);
+  CHECK_MESSAGE(contains(eval("less").err, "/less has 1 class, the model 2 without names"), eval("less").err);
+}
+
+TEST_CASE("hunt 17: eval of a model names a folder that is none of its classes") {
+  const Launch launch;
+  for (const char* name : {"set", "set/a", "set/b", "more", "more/a", "more/b", "more/c"})
+    std::filesystem::create_directory(launch.folder / name);
+  for (const char* name : {"set/a/1.png", "set/b/1.png", "more/a/1.png", "more/b/1.png", "more/c/1.png"})
+    launch.folder.write(name, runtime::make_png({}, 4, 4, std::string(48, name[4])));
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "image_folder", "path": "set", "image_size": 4}, "batch_size": 2},
+    "train": {"max_steps": 1}, "output": {"dir": "out"}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
+  const ChildResult result =
+      launch.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "out/model.safetensors", "more"});
+  CHECK(result.code == 65);
+  CHECK_MESSAGE(contains(result.err, "/more/c: the model was trained without a class c"), result.err);
 }
 
 TEST_CASE("eval warns of pixels that the job scales otherwise than the training of the model") {

@@ -20,6 +20,30 @@ constexpr int kMostCommunicators = 8;
 constexpr int kLooksWithoutPause = 1000;
 constexpr auto kPause = std::chrono::microseconds(50);
 
+// "13.2" of 13020.
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+std::string runtime_version() {
+  int version = 0;
+  check(cudaRuntimeGetVersion(&version), "asking for CUDA's version");
+  return version_text(version);
+}
+
+std::string driver_version() {
+  int version = 0;
+  check(cudaDriverGetVersion(&version), "asking for the driver's version");
+  return version_text(version);
+}
+
+std::string compute_capability(int device) {
+  int major = 0, minor = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+        "asking for the GPU's kind");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
+        "asking for the GPU's kind");
+  return fmt::format("{}.{}", major, minor);
+}
+
 class PieceOfPool : public comm::Memory {
  public:
   PieceOfPool(MemoryPool& pool, void* base, std::size_t offset)
@@ -159,16 +183,20 @@ CudaDevice::CudaDevice(const runtime::PluginOptions& options) : options_(options
 CudaDevice::~CudaDevice() = default;
 
 std::string CudaDevice::version() const {
-  int runtime_version = 0, major = 0, minor = 0;
-  check(cudaRuntimeGetVersion(&runtime_version), "asking for CUDA's version");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, options_.index),
-        "asking for the GPU's kind");
-  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, options_.index),
-        "asking for the GPU's kind");
-  return fmt::format("CUDA {}.{}, cuDNN {}, cuBLASLt {}, NCCL {}, compute capability {}.{}, {}, {}",
-                     runtime_version / 1000, runtime_version % 1000 / 10, cudnnGetVersion(),
-                     cublasLtGetVersion(), nccl_version(), major, minor, options_.tf32 ? "TF32" : "f32",
+  return fmt::format("CUDA {}, cuDNN {}, cuBLASLt {}, NCCL {}, compute capability {}, {}, {}",
+                     runtime_version(), cudnnGetVersion(), cublasLtGetVersion(), nccl_version(),
+                     compute_capability(options_.index), options_.tf32 ? "TF32" : "f32",
                      options_.channels_last ? "NHWC" : "NCHW");
+}
+
+// The first line is that of Paddle (paddle/phi/backends/gpu/gpu_resources.cc), which people and scripts look for.
+std::string CudaDevice::notice() const {
+  return fmt::format(
+      "Please NOTE: device: {0}, GPU Compute Capability: {1}, Driver API Version: {2}, Runtime API Version: {3}\n"
+      "device: {0}, cuDNN Version: {4}.{5}, cuBLASLt {6}, NCCL {7}, {8}, {9}\n",
+      options_.index, compute_capability(options_.index), driver_version(), runtime_version(),
+      cudnnGetVersion() / 10000, cudnnGetVersion() % 10000 / 100, cublasLtGetVersion(), nccl_version(),
+      options_.tf32 ? "TF32" : "f32", options_.channels_last ? "NHWC" : "NCHW");
 }
 
 void CudaDevice::take_share(double fraction) {

@@ -27,6 +27,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::string name() const override { return "CUDA"; }
   std::vector<DType> narrow_types() const override { return {DType::f16, DType::bf16}; }
   std::string version() const override;
+  std::string notice() const override;
   const runtime::KernelTable& kernels() const override { return kernels_; }
   std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override;
   std::size_t gradient_alignment() const override { return 256; }  // bytes

@@ -30,7 +30,7 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefau
                {.choices = formats, .required = true}),
       make_path_key(
           "path", set(&DataSetSpec::path),
-          "image_folder: a folder with one subfolder of JPEG, PNG, WebP or BMP files per class; cifar_bin: CIFAR-10 binary batches",
+          "image_folder: a folder with one subfolder of JPEG, PNG, WebP or BMP files per class, and the names of the subfolders, sorted as text, have the labels 0, 1, 2, ...; cifar_bin: CIFAR-10 binary batches",
           {.required = true, .only_with = with({"image_folder", "cifar_bin"})}),
       make_path_key("list", set(&DataSetSpec::list), "file with one line `path label` per image",
                     {.required = true, .only_with = with({"image_list"})}),

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
+#include "launch/logs/escapes.h"
 #include "launch/logs/log_text.h"
 
 namespace fleetrun::launch {
@@ -41,11 +43,17 @@ int problem_of_reading(const LogFile& file) {
 std::vector<std::string> last_lines(std::string_view text, std::size_t count) {
   std::vector<std::string> lines;
   if (text.ends_with('\n')) text.remove_suffix(1);
+  bool was_redrawn = false;
   while (!text.empty() && lines.size() < count) {
-    const std::size_t before = text.rfind('\n');
-    const std::size_t start = before == std::string_view::npos ? 0 : before + 1;
-    lines.push_back(shorten(printable(clean_line(text.substr(start))), kLongestLastLine));
-    text = text.substr(0, before == std::string_view::npos ? 0 : before);
+    const std::size_t start = text.rfind('\n') + 1;  // 0: it is the first line
+    const std::string_view line = text.substr(start);
+    text = text.substr(0, start == 0 ? 0 : start - 1);
+    const std::size_t last = line.rfind(kEscape);
+    const bool is_redrawn = last != std::string_view::npos && rows_up(line.substr(last)) > 0;
+    if (is_redrawn && std::exchange(was_redrawn, true))
+      continue;  // an old state of the row that is there already
+    lines.push_back(shorten(printable(clean_line(line)), kLongestLastLine));
+    was_redrawn = is_redrawn;
   }
   std::reverse(lines.begin(), lines.end());
   return lines;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text/utf8.h"
+#include "launch/logs/escapes.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -12,10 +13,6 @@ namespace {
 constexpr std::size_t kLongestUnfinished = 8192;          // bytes; longer ones are passed on in pieces
 constexpr std::size_t kLongestSearched = 1024 * 1024;     // the same, of lines that a pattern has to match
 constexpr auto kProgressPause = std::chrono::seconds(1);  // between two states of one progress bar
-constexpr char kEscape = '\x1b';
-constexpr char kBell = '\a';
-
-bool is_between(char letter, char first, char last) { return letter >= first && letter <= last; }
 
 // A loop without a way out, which the compiler turns into vector instructions. 0xc2 may begin one of U+0080 to U+009f,
 // which terminals take for control characters.
@@ -30,28 +27,9 @@ bool is_plain(std::string_view text) {
 }
 
 bool is_high_control(std::string_view text, std::size_t at) {
-  return text[at] == '\xc2' && at + 1 < text.size() && is_between(text[at + 1], '\x80', '\x9f');
-}
-
-// The place after the escape sequence that begins at `start` (ECMA-48).
-std::size_t end_of_escape(std::string_view text, std::size_t start) {
-  std::size_t at = start + 1;
-  if (at == text.size()) return at;
-  const char kind = text[at++];
-  if (kind == '[') {
-    while (at < text.size() && is_between(text[at], ' ', '?')) ++at;  // parameters
-    return std::min(at + 1, text.size());
-  }
-  if (std::string_view("]PX^_").find(kind) != std::string_view::npos) {  // up to BEL or ESC backslash
-    while (at < text.size() && text[at] != kBell && text[at] != kEscape) ++at;
-    if (at < text.size() && text[at] == kEscape) ++at;
-    return std::min(at + 1, text.size());
-  }
-  if (is_between(kind, ' ', '/')) {
-    while (at < text.size() && is_between(text[at], ' ', '/')) ++at;
-    return std::min(at + 1, text.size());
-  }
-  return at;
+  if (text[at] != '\xc2' || at + 1 == text.size()) return false;
+  const auto second = static_cast<unsigned char>(text[at + 1]);
+  return second >= 0x80 && second <= 0x9f;
 }
 
 }  // namespace
@@ -81,50 +59,58 @@ LogText::LogText(std::function<std::string()> prefix, std::function<bool(const s
 std::string LogText::take(std::string_view bytes, TimePoint now) {
   if (bytes.empty()) return "";
   if (std::exchange(broken_, false) && unfinished_.empty() && bytes.front() == '\n') bytes.remove_prefix(1);
-  const auto last_end = bytes.rfind('\n');
+  const std::string joined = partial_.empty() ? "" : std::exchange(partial_, "").append(bytes);
+  if (!joined.empty()) bytes = joined;
+  const std::size_t whole = begin_of_unfinished_escape(bytes);
+  partial_ = bytes.substr(whole);
+  bytes = bytes.substr(0, whole);
   std::string text;
-  if (last_end == std::string_view::npos) {
-    unfinished_ += bytes;
-  } else {
-    const std::string_view whole = bytes.substr(0, last_end + 1);
-    if (unfinished_.empty())
-      text = show(whole);
-    else
-      text = show(std::exchange(unfinished_, "").append(whole));
-    unfinished_ = bytes.substr(last_end + 1);
+  while (!bytes.empty()) {
+    if (!rows_.are_open()) take_lines(bytes, text);
+    if (rows_.are_open()) text += show(rows_.take(bytes));
   }
   if (keeps_bar_)
-    forget_old_states();
+    forget_old_states(unfinished_);
   else
     show_progress(now, text);
   if (unfinished_.size() > (wanted_ ? kLongestSearched : kLongestUnfinished)) text += show_part();
   return text;
 }
 
+// Takes `bytes` up to where the cursor moves up, which opens the rows.
+void LogText::take_lines(std::string_view& bytes, std::string& text) {
+  const std::size_t taken = std::min(find_cursor_up(bytes), bytes.size());
+  const std::string_view lines = bytes.substr(0, taken);
+  bytes.remove_prefix(taken);
+  const std::size_t whole = lines.rfind('\n') + 1;  // 0: there is no line end
+  if (whole > 0) {
+    if (unfinished_.empty())
+      text += show(lines.substr(0, whole));
+    else
+      text += show(std::exchange(unfinished_, "").append(lines.substr(0, whole)));
+  }
+  unfinished_ += lines.substr(whole);
+  if (!bytes.empty()) rows_.open(std::exchange(unfinished_, ""));
+}
+
 // What stands in front of a carriage return is complete; what follows it will replace it.
 void LogText::show_progress(TimePoint now, std::string& text) {
   const auto rewritten = unfinished_.rfind('\r');
-  if (rewritten == std::string::npos || rewritten == 0 || now < shown_progress_ + kProgressPause) return;
-  const std::string state = clean_line(std::string_view(unfinished_).substr(0, rewritten));
-  if (state.empty()) return;
+  const bool has_bar = rewritten != std::string::npos && rewritten != 0;
+  if ((!has_bar && !rows_.are_open()) || now < shown_progress_ + kProgressPause) return;
+  const std::string states = rows_.are_open()
+                                 ? rows_.show_changes()
+                                 : clean_line(std::string_view(unfinished_).substr(0, rewritten)) + "\n";
+  if (states.size() <= 1) return;
   shown_progress_ = now;
-  text += show(state + "\n");
-  unfinished_.erase(0, rewritten + 1);
-}
-
-// The last state may be incomplete, so the one before stays, too.
-void LogText::forget_old_states() {
-  std::size_t end = unfinished_.rfind('\r');
-  if (end == std::string::npos) return;
-  while (end > 0 && unfinished_[end - 1] == '\r') --end;
-  const std::size_t before = end == 0 ? std::string::npos : unfinished_.rfind('\r', end - 1);
-  if (before != std::string::npos) unfinished_.erase(0, before + 1);
+  text += show(states);
+  if (has_bar) unfinished_.erase(0, rewritten + 1);
 }
 
 std::string LogText::bar() const {
-  const auto rewritten = unfinished_.rfind('\r');
-  if (!keeps_bar_ || rewritten == std::string::npos) return "";
-  const std::string state = clean_line(unfinished_);
+  const bool has_bar = rows_.are_open() || unfinished_.find('\r') != std::string::npos;
+  if (!keeps_bar_ || !has_bar) return "";
+  const std::string state = rows_.are_open() ? rows_.last_state() : clean_line(unfinished_);
   return state.empty() || !prefix_ ? state : prefix_() + state;
 }
 
@@ -133,18 +119,24 @@ std::string LogText::show_part() {
   std::string rest = unfinished_.substr(whole);
   unfinished_.resize(whole);
   broken_ = prefix_ || wanted_;
-  std::string part = broken_ ? end_line() : finish();
+  std::string part = show_unfinished(broken_ ? "\n" : "");
   unfinished_ = std::move(rest);
   return part;
 }
 
-std::string LogText::end_line() {
-  if (unfinished_.empty()) return "";
-  unfinished_ += '\n';
-  return show(std::exchange(unfinished_, ""));
+std::string LogText::end_line() { return show_rest("\n"); }
+
+std::string LogText::finish() { return show_rest(prefix_ ? "\n" : ""); }
+
+// The start of an escape sequence is nothing that anybody sees.
+std::string LogText::show_rest(const char* end) {
+  partial_.clear();
+  return show(rows_.close()) + show_unfinished(end);
 }
 
-std::string LogText::finish() { return prefix_ ? end_line() : show(std::exchange(unfinished_, "")); }
+std::string LogText::show_unfinished(const char* end) {
+  return unfinished_.empty() ? "" : show(std::exchange(unfinished_, "").append(end));
+}
 
 std::string LogText::show(std::string_view lines) const {
   if (!prefix_ && !wanted_ && is_plain(lines)) return std::string(lines);

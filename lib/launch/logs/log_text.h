@@ -1,11 +1,12 @@
-// Which of a log's bytes people see, and how: whole lines; of a progress bar that rewrites its line, the last state, and
-// while it runs one state a second; no escape sequences; other control characters as '?'. All other bytes stay.
+// Which of a log's bytes people see, and how: whole lines; of progress bars that rewrite their line or the lines above, the last state, and
+// while they run one state a second; no escape sequences; other control characters as '?'. All other bytes stay.
 #pragma once
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "launch/logs/redrawn_rows.h"
 #include "launch/loop/clock.h"
 
 namespace fleetrun::launch {
@@ -29,13 +30,17 @@ class LogText {
 
  private:
   std::string show(std::string_view lines) const;
+  void take_lines(std::string_view& bytes, std::string& text);
   void show_progress(TimePoint now, std::string& text);
-  void forget_old_states();
   std::string show_part();
+  std::string show_rest(const char* end);
+  std::string show_unfinished(const char* end);
 
   std::function<std::string()> prefix_;
   std::function<bool(const std::string& line)> wanted_;
   std::string unfinished_;  // the start of a line whose end was not written yet
+  std::string partial_;     // the start of an escape sequence, after it
+  RedrawnRows rows_;        // have the text instead while they are open
   bool broken_ = false;     // what came last was a part of a line, and we ended it
   TimePoint shown_progress_{};
   bool keeps_bar_ = false;

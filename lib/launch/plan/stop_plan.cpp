@@ -61,8 +61,8 @@ std::string warn_of_stop(const StopPlan& plan) {
   return "checkpoint.dir is not set, so a stop will lose the training";
 }
 
-std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std::string& train,
-                              bool has_own_checkpoint) {
+std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std::string& train, Saved saved) {
+  const bool has_own_checkpoint = saved == Saved::own_checkpoint;
   StoppedTraining training = read_stopped_training(train);
   if (has_own_checkpoint && plan.has_checkpoints && plan.begins_elsewhere && training.resume.empty())
     training = {.saved = training.saved, .resume = "auto"};
@@ -70,8 +70,9 @@ std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std:
   if (has_own_checkpoint && plan.saves_in_logs && !training.saved)
     return "fleetrun: a checkpoint was saved, but fleetrun finds no train.json; the line \"checkpoint: ...\" of rank 0 names the checkpoint\n";
   std::string what = "to go on";
-  if (!training.saved && !plan.resumes && training.resume.empty())
-    what = plan.has_checkpoints ? "to start again" : "nothing was saved; to start again";
+  if (!training.saved && training.resume.empty() && (!plan.resumes || saved == Saved::nothing))
+    what = plan.has_checkpoints && saved != Saved::nothing ? "to start again"
+                                                           : "nothing was saved; to start again";
   const std::vector<std::string> words = command_with(plan, training.resume);
   const std::vector<std::string> shown = redact_command(words);
   return fmt::format("fleetrun: {}, run{}\n    {}\n", what,

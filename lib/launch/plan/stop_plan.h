@@ -19,6 +19,13 @@ struct StopPlan {
   std::vector<std::string> settings;  // the words after the job file: "train.epochs=2"
 };
 
+// What the run has left on the disk when it ends.
+enum class Saved {
+  unknown,  // the ranks did not get to their first step, or went on from an earlier checkpoint
+  nothing,
+  own_checkpoint,  // so checkpoint.resume=auto continues the run
+};
+
 // Who is there when the run is stopped.
 struct StopFacts {
   bool on_terminal = false;
@@ -36,9 +43,8 @@ std::string warn_of_stop(const StopPlan& plan);
 
 // What the user reads at the end of a run that was stopped: the command that goes on, on a line of its own, with "***" in place
 // of secrets. `was_stopped`: by a signal to fleetrun, or by --timeout once the run has saved a checkpoint. `train`: the text of log/train.json, which also tells of a signal to a rank; "" when there
-// is none. `has_own_checkpoint`: this run has saved a checkpoint, so checkpoint.resume=auto continues it. Returns "" if no command continues the
-// run.
+// is none. Returns "" if no command continues the run.
 std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std::string& train,
-                              bool has_own_checkpoint = false);
+                              Saved saved = Saved::unknown);
 
 }  // namespace fleetrun::launch

@@ -10,6 +10,7 @@
 
 #include "base/json/json_value.h"
 #include "launch/loop/clock.h"
+#include "launch/plan/stop_plan.h"
 #include "launch/report/collective_records.h"
 #include "launch/report/death_evidence.h"
 #include "launch/supervise/run_state.h"
@@ -87,6 +88,7 @@ struct ExitReport {
   std::vector<AttemptRecord> attempts;      // before the one that the rest describes
   std::optional<std::string> error;         // why fleetrun itself could not go on; then there is no verdict
   std::string train;                        // text of log/train.json, "" when there is none
+  Saved saved = Saved::unknown;             // what the ranks of a job have left on the disk
   std::string going_on;  // lines for the user after a stop: the command that goes on; "": none
   Moment started, ended;
   bool has_begun = false;         // its first lines were shown, and then ranks started

@@ -18,6 +18,7 @@
 #include "launch/logs/last_lines.h"
 #include "launch/logs/log_names.h"
 #include "launch/report/describe_roll_call.h"
+#include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -204,12 +205,21 @@ void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& 
   }
 }
 
-void end_report(const LogFolder& logs, const StopPlan& stop, bool has_own_checkpoint, ExitReport& report) {
+Saved saved_by(const std::vector<ProgressPagePtr>& pages) {
+  const auto has_own = [](const ProgressPagePtr& page) { return page->has_own_checkpoint.load(); };
+  const auto works_on_nothing = [](const ProgressPagePtr& page) {
+    return page->first_step_ns != 0 && page->saved_steps < 0;
+  };
+  if (std::ranges::any_of(pages, has_own)) return Saved::own_checkpoint;
+  return !pages.empty() && std::ranges::all_of(pages, works_on_nothing) ? Saved::nothing : Saved::unknown;
+}
+
+void fill_going_on(const LogFolder& logs, const StopPlan& stop, ExitReport& report) {
   report.train = logs.read_train_report();
-  const bool timed_out = report.verdict.cause == Cause::timed_out;
-  const bool was_stopped = stop_signal(report) || (timed_out && has_own_checkpoint);
-  report.going_on = describe_going_on(stop, was_stopped, report.train, has_own_checkpoint);
-  report.ended = Moment::now();
+  const bool timed_out = report.whole ? cause_called(report.whole->cause) == Cause::timed_out
+                                      : report.verdict.cause == Cause::timed_out;
+  const bool was_stopped = stop_signal(report) || (timed_out && report.saved == Saved::own_checkpoint);
+  report.going_on = describe_going_on(stop, was_stopped, report.train, report.saved);
 }
 
 void end_report(const Error& error, ExitReport& report) {

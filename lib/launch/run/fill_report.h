@@ -45,7 +45,11 @@ void fill_end_before_restart(const Verdict& verdict, ExitReport& report);
 // Adds to what the first node measured how long its own ranks took to start.
 void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& report);
 
-void end_report(const LogFolder& logs, const StopPlan& stop, bool has_own_checkpoint, ExitReport& report);
+// As the ranks' pages of the present attempt tell it.
+Saved saved_by(const std::vector<ProgressPagePtr>& pages);
+
+// Sets the command that goes on after a stop, if the user can type one on this node, and what rank 0 told in its train.json.
+void fill_going_on(const LogFolder& logs, const StopPlan& stop, ExitReport& report);
 
 // fleetrun itself could not go on. If an earlier attempt failed, the run keeps that attempt's exit code.
 void end_report(const Error& error, ExitReport& report);

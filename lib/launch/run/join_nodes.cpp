@@ -1,5 +1,6 @@
 #include "launch/run/join_nodes.h"
 
+#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,9 +35,13 @@ std::vector<std::string> possible_successors(const LaunchOptions& options) {
   std::vector<std::string> names = split_list(options.rejoin_at.value);
   for (const NodePlace& node : read_places(options.log_dir.value).value_or(Placed()).nodes)
     names.push_back(node.address);
-  std::vector<std::string> addresses;
+  // All at once: a name server that does not answer costs its patience once.
+  std::vector<std::future<std::string>> answers;
   for (const std::string& name : names)
-    if (std::string address = resolve_name(name); !address.empty()) addresses.push_back(std::move(address));
+    answers.push_back(std::async(std::launch::async, [name] { return resolve_name(name); }));
+  std::vector<std::string> addresses;
+  for (std::future<std::string>& answer : answers)
+    if (std::string address = answer.get(); !address.empty()) addresses.push_back(std::move(address));
   return addresses;
 }
 

@@ -356,7 +356,9 @@ void RunLoop::end() {
   else if (!report_.whole)  // over several nodes the attempt is in the report by now
     report_attempt();
   if (shared_) fill_stand_stills(world_.nodes->stand_stills(), report_);
-  end_report(logs_, plan_.stop, have_own_checkpoint(state_.pages), report_);
+  report_.saved = saved_by(state_.pages);
+  fill_going_on(logs_, plan_.stop, report_);
+  report_.ended = Moment::now();
   metrics_.finish(report_.verdict.exit_code);
   try_to_write_report();  // before the console, which may take its time
   try_to_write_page();
@@ -365,6 +367,7 @@ void RunLoop::end() {
 }
 
 void RunLoop::report_attempt() {
+  report_.saved = saved_by(state_.pages);
   fill_attempt(state_, attempt_, logs_, last_words_.found(), report_);
   report_.error_was_shown =
       plan_.embedded && outputs_meet() && has_shown_error(report_, plan_.cluster.console);

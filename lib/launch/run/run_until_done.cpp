@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/error/error.h"
 #include "base/error/log.h"
@@ -165,9 +168,11 @@ int run_until_done(const RunPlan& plan, int front_fd) {
       log_line("fleetrun", line);
     end_report(error, report);
     if (report.whole) report.verdict.exit_code = report.whole->exit_code;
+    if (!report.attempts.empty()) fill_going_on(logs, plan.stop, report);
     try_to_write(plan, logs, report);
     if (report.attempts.empty()) throw;
     print_problem(error.with("starting again after: " + report.attempts.back().message));
+    fmt::print(stderr, "{}", report.going_on);
   }
   return report.verdict.exit_code;
 }

@@ -4,11 +4,6 @@
 
 namespace fleetrun::launch {
 
-bool have_own_checkpoint(const std::vector<ProgressPagePtr>& pages) {
-  return std::ranges::any_of(pages,
-                             [](const ProgressPagePtr& page) { return page->has_own_checkpoint.load(); });
-}
-
 std::optional<std::int64_t> highest_step(const std::vector<ProgressPagePtr>& pages) {
   std::optional<std::int64_t> highest;
   for (const ProgressPagePtr& page : pages) {

@@ -27,9 +27,6 @@ struct RunState {
   const std::vector<pid_t>& survivors;        // processes still there after SIGKILL
 };
 
-// Whether the ranks of a job have saved a checkpoint in this run.
-bool have_own_checkpoint(const std::vector<ProgressPagePtr>& pages);
-
 // The highest step that a rank has done in this attempt, 0 if no rank has done one; none: the ranks have no pages.
 std::optional<std::int64_t> highest_step(const std::vector<ProgressPagePtr>& pages);
 

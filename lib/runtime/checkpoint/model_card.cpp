@@ -223,6 +223,11 @@ std::vector<std::string> differences_of_pixels(const ModelCard& was, const Model
       lines.push_back(fmt::format("warning: {}.{} is [{}], and was [{}] {}", set, key, fmt::join(value, ", "),
                                   fmt::join(before, ", "), when));
   };
+  const auto [channels, height, width] = *was.model.input_shape;
+  const auto [now_channels, now_height, now_width] = *now.model.input_shape;
+  if (height != now_height || width != now_width)
+    lines.push_back(fmt::format("warning: the images of {} are {}x{} pixels, and were {}x{} {}", set,
+                                now_width, now_height, width, height, when));
   compare("mean", was.mean, now.mean);
   compare("std", was.deviation, now.deviation);
   return lines;

@@ -50,7 +50,8 @@ Metadata to_metadata(const ModelCard& card);
 // newer fleetrun.
 ModelCard read_model_card(const Metadata& metadata, const std::string& path);
 
-// A warning for each of data.mean and data.std that differs: "warning: data.train.mean is [1], and was [2] when the checkpoint was written".
+// A warning for each of the size of the images, data.mean and data.std that differs: "warning: data.train.mean is [1], and was [2] when the
+// checkpoint was written".
 // `set` is the key of the data set from which `now` has its values, and `when` ends the sentence.
 std::vector<std::string> differences_of_pixels(const ModelCard& was, const ModelCard& now,
                                                std::string_view set, std::string_view when);

@@ -9,6 +9,7 @@
 
 #include "base/error/error.h"
 #include "runtime/data/order/sampler.h"
+#include "runtime/data/same_files.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -48,19 +49,27 @@ class SubSet : public DataSet {
 
 }  // namespace
 
-SplitSamples split_by_class(const std::vector<std::int32_t>& labels, double share, std::int64_t seed) {
+SplitSamples split_by_class(const std::vector<std::int32_t>& labels, double share, std::int64_t seed,
+                            const std::vector<std::int32_t>& first_copies) {
+  const int samples = static_cast<int>(labels.size());
+  const auto label_of = [&](int sample) { return labels[static_cast<std::size_t>(sample)]; };
+  const auto first_of = [&](int sample) {
+    return first_copies.empty() ? sample : first_copies[static_cast<std::size_t>(sample)];
+  };
   std::map<std::int32_t, int> of_class, wanted;
-  for (const std::int32_t label : labels) ++of_class[label];
+  for (int sample = 0; sample < samples; ++sample) of_class[label_of(sample)] += first_of(sample) == sample;
   for (const auto& [label, count] : of_class)
     wanted[label] = count < 2 ? 0 : std::clamp(static_cast<int>(std::lround(count * share)), 1, count - 1);
-  SplitSamples split;
-  for (const std::int32_t sample : shuffled_order(static_cast<int>(labels.size()), seed, kEpochOfSplit)) {
-    int& left = wanted[labels[static_cast<std::size_t>(sample)]];
-    (left > 0 ? split.test : split.train).push_back(sample);
+  std::vector<bool> is_set_aside(labels.size());
+  for (const std::int32_t sample : shuffled_order(samples, seed, kEpochOfSplit)) {
+    if (first_of(sample) != sample) continue;
+    int& left = wanted[label_of(sample)];
+    is_set_aside[static_cast<std::size_t>(sample)] = left > 0;
     left = std::max(0, left - 1);
   }
-  std::sort(split.train.begin(), split.train.end());
-  std::sort(split.test.begin(), split.test.end());
+  SplitSamples split;
+  for (int sample = 0; sample < samples; ++sample)
+    (is_set_aside[static_cast<std::size_t>(first_of(sample))] ? split.test : split.train).push_back(sample);
   return split;
 }
 
@@ -68,12 +77,12 @@ SplitSet split_data_set(std::shared_ptr<const DataSet> whole, double share, std:
   std::vector<std::int32_t> labels(static_cast<std::size_t>(whole->size()));
   for (int sample = 0; sample < whole->size(); ++sample)
     labels[static_cast<std::size_t>(sample)] = whole->label(sample);
-  SplitSamples split = split_by_class(labels, share, seed);
+  SplitSamples split = split_by_class(labels, share, seed, find_first_copies(*whole));
   if (split.test.empty())
     throw Error(
         ErrorKind::data,
         fmt::format(
-            "data.split is {}: no class of data.train has two samples, wanted one to train and one to evaluate on",
+            "data.split is {}: no class of data.train has two images, wanted one to train and one to evaluate on",
             share));
   return {std::make_unique<SubSet>(whole, std::move(split.train)),
           std::make_unique<SubSet>(std::move(whole), std::move(split.test))};

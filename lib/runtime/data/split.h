@@ -13,14 +13,16 @@ struct SplitSamples {
 };
 
 // Of each class the same share goes to `test`, drawn by the seed: at least one sample where the class has two, never all of them.
-// The same on every machine for the same labels.
-SplitSamples split_by_class(const std::vector<std::int32_t>& labels, double share, std::int64_t seed);
+// The same on every machine for the same labels. `first_copies`: for each sample, the first one that is the same image, which has the
+// same fate; empty: all images differ.
+SplitSamples split_by_class(const std::vector<std::int32_t>& labels, double share, std::int64_t seed,
+                            const std::vector<std::int32_t>& first_copies = {});
 
 struct SplitSet {
   std::unique_ptr<DataSet> train, test;
 };
 
-// Both keep `whole` alive. Throws Error(data) when no sample is left to evaluate on, because no class has two.
+// Both keep `whole` alive. No image is in both. Throws Error(data) when no sample is left to evaluate on, because no class has two images.
 SplitSet split_data_set(std::shared_ptr<const DataSet> whole, double share, std::int64_t seed);
 
 }  // namespace fleetrun::runtime

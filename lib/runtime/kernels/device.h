@@ -25,6 +25,7 @@ class Device {
   // Of the libraries that its kernels call; equal where their results are.
   virtual std::string version() const = 0;
   virtual std::string hardware() const { return name(); }  // what their speed depends on besides
+  virtual std::string notice() const { return ""; }        // lines for the log of a rank that uses it
   virtual const KernelTable& kernels() const = 0;
   virtual std::unique_ptr<comm::Memory> allocate(std::size_t bytes) = 0;  // 64-byte aligned, zeroed
 

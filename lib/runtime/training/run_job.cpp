@@ -175,6 +175,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   Timeline* const timeline = observers.trace.timeline();
 
   if (!device) device = make_agreed_device(world, job.strategy);
+  out << device->notice() << std::flush;
   const TrainingCommunicators communicators(job.strategy, world, *device, &page.records());
   const DataSets data(job.data, job.train.seed);
   agree_on_data(world, data);

@@ -131,6 +131,17 @@ TEST_CASE("images keep their channels last from the first convolution to the las
   CHECK(device->version().ends_with("f32, NHWC"));
 }
 
+TEST_CASE("the log of a rank names its GPU and the versions as Paddle's does") {
+  const std::string notice = device_with({.workspace_limit = 1 << 20U})->notice();
+  CHECK_MESSAGE(
+      notice.starts_with("Please NOTE: device: 0, GPU Compute Capability: 0.0, Driver API Version: 13.2, "
+                         "Runtime API Version: "),
+      notice);
+  CHECK_MESSAGE(notice.find("\ndevice: 0, cuDNN Version: ") != std::string::npos, notice);
+  CHECK_MESSAGE(notice.ends_with("f32, NCHW\n"), notice);
+  CHECK(make_cpu_device()->notice().empty());
+}
+
 TEST_CASE("where images stay as they are fed, nothing is reordered") {
   const auto device = device_with({.workspace_limit = 1 << 20U});
   const ProgramRun run(test::small_net(3), all_ops(), *device);

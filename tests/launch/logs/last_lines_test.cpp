@@ -29,6 +29,14 @@ TEST_CASE("the last lines of a log are found, whatever is in it") {
   CHECK(read_last_lines(folder / "log", 1) == Words{"end"});
 }
 
+TEST_CASE("hunt 19: of a row that nested progress bars have redrawn, the last lines have one state") {
+  std::string log = "start\n";
+  for (int batch = 0; batch < 100; ++batch) log += "\rbatch " + std::to_string(batch) + "\x1b[A\n";
+  CHECK(last_lines(log + "\nTraceback\nKeyError: 1\n", 4) ==
+        std::vector<std::string>{"batch 99", "", "Traceback", "KeyError: 1"});
+  CHECK(last_lines(log, 30) == std::vector<std::string>{"start", "batch 99"});
+}
+
 TEST_CASE("the end of the first bytes of a log is read, at most what there is") {
   const TemporaryFolder folder;
   folder.write("log", "one\ntwo\nthree\n");

@@ -62,9 +62,9 @@ TEST_CASE("a run that began elsewhere goes on from its own checkpoints once it h
   for (const char* resume : {"/old", "never"}) {
     const std::string setting = std::string("checkpoint.resume=") + resume;
     const StopPlan plan = typed(plan_stop({.dir = "/out/saved", .resume = resume}, {}), {setting});
-    CHECK(describe_going_on(plan, true, R"({"steps": 6})", true) ==
+    CHECK(describe_going_on(plan, true, R"({"steps": 6})", Saved::own_checkpoint) ==
           "fleetrun: to go on, run\n    fleetrun --nproc_per_node=2 'my job.json' checkpoint.resume=auto\n");
-    CHECK(describe_going_on(plan, true, "", false).ends_with(setting + "\n"));
+    CHECK(describe_going_on(plan, true, "").ends_with(setting + "\n"));
   }
 }
 
@@ -75,13 +75,15 @@ TEST_CASE("a stop that saved nothing says so, unless there is an earlier checkpo
   CHECK(describe_going_on(typed(plan_stop(kNone, {})), true, "")
             .starts_with("fleetrun: nothing was saved; to start again, run\n    fleetrun "));
   CHECK(describe_going_on(typed(plan_stop(kSaved, {})), true, "").starts_with("fleetrun: to go on, run\n"));
+  CHECK(describe_going_on(typed(plan_stop(kSaved, {})), true, "", Saved::nothing)
+            .starts_with("fleetrun: nothing was saved; to start again, run\n"));
   const job::CheckpointSpec anew = {.dir = "/out/saved", .resume = "never"};
   CHECK(
       describe_going_on(typed(plan_stop(anew, {})), true, "").starts_with("fleetrun: to start again, run\n"));
 }
 
 TEST_CASE("hunt 14: a missing train.json does not hide that a checkpoint was saved") {
-  CHECK(describe_going_on(typed(plan_stop(kNone, {.on_terminal = true})), true, "", true)
+  CHECK(describe_going_on(typed(plan_stop(kNone, {.on_terminal = true})), true, "", Saved::own_checkpoint)
             .starts_with("fleetrun: a checkpoint was saved, but fleetrun finds no train.json"));
 }
 

@@ -145,6 +145,45 @@ TEST_CASE("a run that ends in a pause has its own cause, and none of what made t
   CHECK_FALSE(report.step);
 }
 
+std::vector<ProgressPagePtr> make_pages(std::size_t ranks) {
+  std::vector<ProgressPagePtr> pages(ranks);
+  for (ProgressPagePtr& page : pages) page = map_inherited_progress_page(-1);
+  return pages;
+}
+
+TEST_CASE(
+    "hunt 19: the run knows that nothing was saved once all ranks work, and have loaded no checkpoint") {
+  const std::vector<ProgressPagePtr> pages = make_pages(2);
+  CHECK(saved_by({}) == Saved::unknown);
+  CHECK(saved_by(pages) == Saved::unknown);
+  pages[0]->first_step_ns = 1;
+  CHECK(saved_by(pages) == Saved::unknown);
+  pages[1]->first_step_ns = 1;
+  CHECK(saved_by(pages) == Saved::nothing);
+  pages[0]->saved_steps = 7;
+  CHECK(saved_by(pages) == Saved::unknown);
+  pages[0]->has_own_checkpoint = true;
+  CHECK(saved_by(pages) == Saved::own_checkpoint);
+}
+
+TEST_CASE("a run that was stopped on all nodes in the pause before a restart has the command that goes on") {
+  const TemporaryFolder folder;
+  const LogFolder logs(folder / "log");
+  ExitReport report = failed_attempt(logs);
+  StopPlan stop = plan_stop({.dir = "/out/saved"}, {});
+  set_command("fleetrun", {"job.json"}, 0, stop);
+  report.whole = WholeRun{.cause = "stopped", .stop_signal = SIGTERM};
+  report.saved = Saved::own_checkpoint;
+  fill_going_on(logs, stop, report);
+  CHECK(report.going_on == "fleetrun: to go on, run\n    fleetrun job.json\n");
+  report.whole = WholeRun{.cause = "timed_out"};
+  fill_going_on(logs, stop, report);
+  CHECK(report.going_on == "fleetrun: to go on, run\n    fleetrun job.json\n");
+  report.saved = Saved::nothing;
+  fill_going_on(logs, stop, report);
+  CHECK(report.going_on.empty());
+}
+
 TEST_CASE("an error of fleetrun itself has its own code, but not instead of the failure before a restart") {
   const TemporaryFolder folder;
   const LogFolder logs(folder / "log");

@@ -48,6 +48,19 @@ TEST_CASE("however large the share, each class keeps a sample to train on") {
   CHECK(counts_of(split_by_class(labels, 0.99, 1).train, labels) == std::vector<int>{1, 1, 0, 0});
 }
 
+TEST_CASE("copies of an image have its fate, and a class of copies of one image stays in training") {
+  const std::vector<std::int32_t> labels = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1};
+  const std::vector<std::int32_t> first = {0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 8};
+  for (const std::int64_t seed : {1, 2, 3}) {
+    const SplitSamples split = split_by_class(labels, 0.5, seed, first);
+    CHECK(counts_of(split.test, labels) == std::vector<int>{4, 0, 0, 0});
+    for (const std::int32_t sample : split.test)
+      CHECK(std::ranges::count(split.test, first[static_cast<std::size_t>(sample)]) == 1);
+    CHECK(std::ranges::is_sorted(split.train));
+    CHECK(split.train.size() + split.test.size() == labels.size());
+  }
+}
+
 job::DataSetSpec synthetic(int samples, int classes) {
   job::DataSetSpec spec;
   spec.format = job::DataFormat::synthetic;
@@ -79,7 +92,7 @@ TEST_CASE("the parts of a data set have its samples, labels and facts") {
 
 TEST_CASE("a data set with one sample a class cannot be split") {
   const std::shared_ptr<const DataSet> whole = open_data_set(synthetic(1, 2));
-  check_error(ErrorKind::data, "data.split is 0.5: no class of data.train has two samples",
+  check_error(ErrorKind::data, "data.split is 0.5: no class of data.train has two images",
               [&] { split_data_set(whole, 0.5, 1); });
 }
 

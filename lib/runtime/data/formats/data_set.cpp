@@ -1,6 +1,8 @@
 #include "runtime/data/formats/data_set.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -15,6 +17,19 @@ namespace {
 
 std::string describe(const ImageShape& shape) {
   return fmt::format("[{},{},{}]", shape.channels, shape.height, shape.width);
+}
+
+// The first label that is not the number by which its class is named: 0 of {"1", "10", "2"}. Nothing if some names are no numbers.
+std::optional<std::size_t> first_other_number(const std::vector<std::string>& names) {
+  std::optional<std::size_t> first;
+  for (std::size_t label = 0; label < names.size(); ++label) {
+    const std::string& name = names[label];
+    std::size_t number = 0;
+    const auto [end, problem] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (problem != std::errc() || end != name.data() + name.size()) return std::nullopt;
+    if (number != label && !first) first = label;
+  }
+  return first;
 }
 
 }  // namespace
@@ -76,19 +91,31 @@ void check_same_kind(const DataSet& train, const DataSet& test) {
                   ours == known.end() ? "missing" : *ours, theirs == found.end() ? "missing" : *theirs));
 }
 
-std::string note_unnamed_classes(const DataSet& test, const std::vector<std::string>& known, int classes) {
-  const std::vector<std::string>& names = test.class_names();
-  if (!known.empty() || names.empty()) return "";
-  if (test.classes() < classes)
+std::string compare_labels(const DataSet& test, std::string_view name, const std::vector<std::string>& known,
+                           int classes) {
+  const std::vector<std::string>& found = test.class_names();
+  if (known.empty() == found.empty()) return "";
+  if (known.empty() && test.classes() < classes)
     throw Error(ErrorKind::data,
-                fmt::format("data.test has {}, the model {} without names: the labels that belong to "
+                fmt::format("{} has {}, the model {} without names: the labels that belong to "
                             "the names are not known",
-                            plural(test.classes(), "class", "es"), classes),
-                "an image_list gives each image its label");
+                            name, plural(test.classes(), "class", "es"), classes),
+                "an image_list gives each image its label, and labels count from 0");
+  if (const auto label = first_other_number(known.empty() ? found : known))
+    return known.empty()
+               ? fmt::format(
+                     "warning: the model was trained with labels, and the folders of {} are sorted as "
+                     "text: fleetrun takes label {} for the folder {}",
+                     name, *label, found[*label])
+               : fmt::format(
+                     "warning: {} has labels, and the model was trained with folders that were sorted "
+                     "as text: fleetrun takes label {} for the folder {}",
+                     name, *label, known[*label]);
+  if (!known.empty()) return "";
   return fmt::format(
-      "warning: the classes of the model have no names: data.test takes label 0 for {} and so on, in the "
+      "warning: the classes of the model have no names: {} takes label 0 for {} and so on, in the "
       "order of the names",
-      printable(names.front()));
+      name, printable(found.front()));
 }
 
 }  // namespace fleetrun::runtime

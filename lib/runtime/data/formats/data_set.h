@@ -20,6 +20,8 @@ struct DataSetFacts {
   std::vector<std::string> class_names;  // empty where the format has none
   std::vector<std::int32_t> labels;      // one for each sample, 0 <= label < classes
   IgnoredFiles ignored;
+  std::string
+      unlike;  // two files whose sizes differ, if that decided the shape: "a.png is 8x8 and b.png 20x12"
 };
 
 // What reading needs besides: one for each thread that reads.
@@ -42,6 +44,7 @@ class DataSet {
   const std::vector<std::string>& class_names() const { return facts_.class_names; }
   const ImageShape& shape() const { return facts_.shape; }
   const IgnoredFiles& ignored() const { return facts_.ignored; }
+  const std::string& unlike() const { return facts_.unlike; }
   const std::vector<std::int32_t>& labels() const { return facts_.labels; }
   std::int32_t label(int sample) const { return facts_.labels.at(static_cast<std::size_t>(sample)); }
 
@@ -88,8 +91,10 @@ std::unique_ptr<DataSet> open_test_set(const job::DataSetSpec& spec,
 // A model trained on one must fit the other: throws Error(data) when shape, classes or their names differ.
 void check_same_kind(const DataSet& train, const DataSet& test);
 
-// The labels of class names follow from their order, if the model does not know the names (`known` is empty). Returns the warning that says
-// so; "": it is not so. `classes`: those of the model. Throws Error(data) when a class may be missing, which would shift the labels.
-std::string note_unnamed_classes(const DataSet& test, const std::vector<std::string>& known, int classes);
+// A warning if only one of the model and `test` has names of classes, and the order of the names may not be that of the labels; else "".
+// `known`: the names of the model's classes. `classes`: how many it has. `name`: what the user calls the test set.
+// Throws Error(data) if `test` has the names and may lack a class, which would shift the labels.
+std::string compare_labels(const DataSet& test, std::string_view name, const std::vector<std::string>& known,
+                           int classes);
 
 }  // namespace fleetrun::runtime

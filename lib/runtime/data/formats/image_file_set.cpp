@@ -56,19 +56,25 @@ std::optional<ImageShape> probe(const std::string& path, ReadScratch& scratch) {
 }
 
 // The size that all images share, or the usual square when they differ; stops at the first that does.
-ImageShape common_shape(const std::vector<std::string>& paths, int channels) {
+void find_common_shape(const std::vector<std::string>& paths, int channels, DataSetFacts& facts) {
+  facts.shape = {channels, kUsualSide, kUsualSide};
   ReadScratch scratch;
   std::optional<ImageShape> common;
+  std::string_view first;
   for (const std::string& path : paths) {
     const std::optional<ImageShape> shape = probe(path, scratch);
     if (!shape) continue;
-    if (!common) common = shape;
-    if (shape->width != common->width || shape->height != common->height)
-      return {channels, kUsualSide, kUsualSide};
+    if (!common) {
+      common = shape;
+      first = path;
+    }
+    if (shape->width == common->width && shape->height == common->height) continue;
+    facts.unlike = fmt::format("{} is {}x{} and {} {}x{}", first, common->width, common->height, path,
+                               shape->width, shape->height);
+    return;
   }
   if (!common && !paths.empty()) refuse_all(paths, scratch);
-  if (!common) return {channels, kUsualSide, kUsualSide};
-  return {channels, common->height, common->width};
+  if (common) facts.shape = {channels, common->height, common->width};
 }
 
 class ImageFileSet : public WholeImageSet {
@@ -106,9 +112,11 @@ bool is_image_name(const std::string& name) {
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
-ImageShape shape_of_files(const std::vector<std::string>& paths, const job::DataSetSpec& spec) {
-  if (spec.image_size) return {spec.channels, *spec.image_size, *spec.image_size};
-  return common_shape(paths, spec.channels);
+void find_shape(const std::vector<std::string>& paths, const job::DataSetSpec& spec, DataSetFacts& facts) {
+  if (spec.image_size)
+    facts.shape = {spec.channels, *spec.image_size, *spec.image_size};
+  else
+    find_common_shape(paths, spec.channels, facts);
 }
 
 std::unique_ptr<DataSet> make_image_file_set(DataSetFacts facts, std::vector<std::string> paths,

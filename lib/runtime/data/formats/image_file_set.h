@@ -13,8 +13,9 @@ constexpr std::string_view kImageFiles = ".jpg, .jpeg, .jpe, .jfif, .png, .webp 
 // Whether the name ends like these, in small or capital letters.
 bool is_image_name(const std::string& name);
 
-// The job's image_size; without it the size that all files share by their headers, or 224 when they differ.
-ImageShape shape_of_files(const std::vector<std::string>& paths, const job::DataSetSpec& spec);
+// Sets `shape` to the job's image_size; without it to the size that all files share by their headers, or to 224 when they differ, which
+// `unlike` shows then.
+void find_shape(const std::vector<std::string>& paths, const job::DataSetSpec& spec, DataSetFacts& facts);
 
 // `names`: what describe() calls the files; empty: their paths.
 std::unique_ptr<DataSet> make_image_file_set(DataSetFacts facts, std::vector<std::string> paths,

@@ -143,7 +143,7 @@ std::unique_ptr<DataSet> open_image_folder(const job::DataSetSpec& spec,
   facts.class_names = std::move(files.class_names);
   facts.ignored = std::move(files.ignored);
   facts.labels = std::move(files.labels);
-  facts.shape = shape_of_files(files.paths, spec);
+  find_shape(files.paths, spec, facts);
   return make_image_file_set(std::move(facts), std::move(files.paths));
 }
 

@@ -61,7 +61,7 @@ class ListReader {
     DataSetFacts facts;
     facts.classes = 1 + *std::max_element(labels_.begin(), labels_.end());
     facts.labels = std::move(labels_);
-    facts.shape = shape_of_files(paths_, spec);
+    find_shape(paths_, spec, facts);
     return make_image_file_set(std::move(facts), std::move(paths_), std::move(names_));
   }
 

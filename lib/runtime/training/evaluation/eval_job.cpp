@@ -95,7 +95,9 @@ std::vector<std::string> check_samples(const job::JobSpec& job, const std::optio
     lines = differences_of_pixels(*card, make_model_card(job, facts, {}),
                                   job.data.test ? "data.test" : "data.train", "when the model was trained");
   const std::vector<std::string>& known = card ? card->class_names : data.train->class_names();
-  if (const std::string note = note_unnamed_classes(*data.test, known, facts.classes); !note.empty())
+  if (const std::string note =
+          compare_labels(*data.test, path_of(*job::evaluated_set(job.data)), known, facts.classes);
+      !note.empty())
     lines.push_back(note);
   return lines;
 }

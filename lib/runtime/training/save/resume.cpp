@@ -166,6 +166,25 @@ void check_classes(const Checkpoint& checkpoint, const std::vector<std::string>&
                   kStartAnew);
 }
 
+// One image of another size among those of data.train makes all of them 224x224, which nobody may have meant.
+void check_image_size(const Checkpoint& checkpoint, const CheckpointedTraining& training) {
+  const std::optional<ModelCard> saved = card_of(checkpoint);
+  const job::DataSetSpec& set = training.job.data.train;
+  if (!saved || set.image_size || set.format == job::DataFormat::synthetic) return;
+  const auto [channels, height, width] = *saved->model.input_shape;
+  const auto [now_channels, now_height, now_width] = *training.card.model.input_shape;
+  if (height == now_height && width == now_width) return;
+  throw Error(
+      ErrorKind::data,
+      fmt::format("the images of data.train are {}x{} pixels, and were {}x{} when checkpoint {} was written",
+                  now_width, now_height, width, height, checkpoint.path),
+      height == width
+          ? fmt::format("data.train.image_size={} makes them so again, and data.train.image_size={} "
+                        "resumes the training with images of this size",
+                        height, now_height)
+          : kStartAnew);
+}
+
 // What checkpoints of older versions say about it: the number of samples, and the seed.
 SplitFacts known_split(const TrainingState& saved, const SplitFacts& now) {
   if (saved.split) return *saved.split;
@@ -231,6 +250,7 @@ TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batche
                    const CheckpointedTraining& training) {
   check_kind(checkpoint, anew);
   check_classes(checkpoint, training.card.class_names);
+  check_image_size(checkpoint, training);
   check_split(checkpoint, training.job, *anew.split);
   correct_powers(checkpoint, anew.decays);
   const std::string note =

@@ -10,6 +10,7 @@
 #include "job/spec/data_set_facts.h"
 #include "job/spec/settle_pipeline.h"
 #include "job/spec/step_share.h"
+#include "runtime/data/same_files.h"
 #include "runtime/data/split.h"
 
 namespace fleetrun::runtime {
@@ -34,16 +35,30 @@ LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timel
   return options;
 }
 
-void note_ignored(std::string_view key, const DataSet& set, std::vector<std::string>& notes) {
+// What nobody may have meant: files that are no images, and a size that a few images decide.
+void note_files(std::string_view key, const DataSet& set, std::vector<std::string>& notes) {
   if (const std::string told = describe(set.ignored()); !told.empty())
     notes.push_back(fmt::format("{}: {}", key, told));
+  if (!set.unlike().empty())
+    notes.push_back(fmt::format(
+        "{}: images differ in size: {}; each is resized to {}x{}, and {}.image_size sets another size", key,
+        set.unlike(), set.shape().width, set.shape().height, key));
 }
 
-// Whether every sample of the test is one of the training's.
-bool is_trained_on(const DataSet& test, const DataSet& train) {
-  const int last = test.size() - 1;
-  return last < train.size() && test.describe(0) == train.describe(0) &&
-         test.describe(last) == train.describe(last);
+// Labels that count from 1 give the model a class without samples.
+void note_unused_label(const DataSet& train, std::vector<std::string>& notes) {
+  const std::vector<std::int32_t>& labels = train.labels();
+  if (train.class_names().empty() && train.classes() > 1 && std::ranges::find(labels, 0) == labels.end())
+    notes.emplace_back(
+        "data.train: no sample has label 0; labels count from 0, so the model gets a class without samples");
+}
+
+void note_shared_samples(const DataSet& test, const DataSet& train, std::vector<std::string>& notes) {
+  const int shared = count_shared_samples(test, train);
+  if (shared > 0)
+    notes.push_back(fmt::format(
+        "warning: {} of the {} of data.test are in data.train, too: the test's score says little about new samples",
+        shared, plural(test.size(), "sample")));
 }
 
 }  // namespace
@@ -57,7 +72,8 @@ LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
 }
 
 DataSets::DataSets(const job::DataSpec& spec, std::int64_t seed) : train(open_data_set(spec.train)) {
-  note_ignored("data.train", *train, notes);
+  note_files("data.train", *train, notes);
+  note_unused_label(*train, notes);
   if (spec.split) {
     SplitSet parts = split_data_set(std::move(train), *spec.split, seed);
     train = std::move(parts.train);
@@ -68,14 +84,12 @@ DataSets::DataSets(const job::DataSpec& spec, std::int64_t seed) : train(open_da
   }
   if (!spec.test) return;
   test = open_test_set(*spec.test, train->class_names());
-  note_ignored("data.test", *test, notes);
+  note_files("data.test", *test, notes);
   check_same_kind(*train, *test);
-  if (const std::string note = note_unnamed_classes(*test, train->class_names(), train->classes());
+  if (const std::string note = compare_labels(*test, "data.test", train->class_names(), train->classes());
       !note.empty())
     notes.push_back(note);
-  if (is_trained_on(*test, *train))
-    notes.emplace_back(
-        "warning: data.test has samples of data.train: the test's score says nothing about new samples");
+  note_shared_samples(*test, *train, notes);
 }
 
 DataSets::DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes)

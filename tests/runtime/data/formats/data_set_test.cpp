@@ -45,13 +45,29 @@ TEST_CASE("training and test set must be of one kind") {
 TEST_CASE(
     "names of classes give labels by their order only where the model has no names, and all are there") {
   const FixedSet folder({3, 8, 8}, 2, {"cat", "dog"});
-  CHECK(note_unnamed_classes(folder, {"cat", "dog"}, 2).empty());
-  CHECK(note_unnamed_classes(FixedSet({3, 8, 8}, 1, {}), {}, 2).empty());
-  CHECK(note_unnamed_classes(folder, {}, 2) ==
-        "warning: the classes of the model have no names: data.test takes label 0 for cat and so on, in the "
+  const FixedSet list({3, 8, 8}, 1, {});
+  CHECK(compare_labels(folder, "pets", {"cat", "dog"}, 2).empty());
+  CHECK(compare_labels(list, "list.txt", {}, 2).empty());
+  CHECK(compare_labels(list, "list.txt", {"cat", "dog"}, 2).empty());
+  CHECK(compare_labels(folder, "pets", {}, 2) ==
+        "warning: the classes of the model have no names: pets takes label 0 for cat and so on, in the "
         "order of the names");
-  check_error(ErrorKind::data, "data.test has 2 classes, the model 3 without names",
-              [&] { note_unnamed_classes(folder, {}, 3); });
+  check_error(ErrorKind::data, "pets has 2 classes, the model 3 without names",
+              [&] { compare_labels(folder, "pets", {}, 3); });
+}
+
+TEST_CASE("hunt 17: folders whose numbers are not the labels are told beside a set with labels") {
+  const std::vector<std::string> numbers = {"0", "1", "10", "2"};
+  const FixedSet folder({3, 8, 8}, 4, numbers), list({3, 8, 8}, 4, {});
+  CHECK(
+      compare_labels(folder, "photos", {}, 4) ==
+      "warning: the model was trained with labels, and the folders of photos are sorted as text: fleetrun takes label 2 for the folder 10");
+  CHECK(
+      compare_labels(list, "list.txt", numbers, 4) ==
+      "warning: list.txt has labels, and the model was trained with folders that were sorted as text: fleetrun takes label 2 for the folder 10");
+  CHECK(compare_labels(list, "list.txt", {"00", "01", "02"}, 3).empty());
+  CHECK(compare_labels(list, "list.txt", {"1", "2"}, 2).ends_with("label 0 for the folder 1"));
+  CHECK(compare_labels(folder, "photos", numbers, 4).empty());
 }
 
 }  // namespace

@@ -59,19 +59,75 @@ TEST_CASE("files that are no images are ignored, and a line names some of them")
 }
 
 TEST_CASE("a line warns of a test on the samples that the model trains on") {
-  const std::string warning =
-      "warning: data.test has samples of data.train: the test's score says nothing about new samples";
+  const auto warning = [](const std::string& which) {
+    return std::vector{
+        "warning: " + which +
+        " of data.test are in data.train, too: the test's score says little about new samples"};
+  };
   const Pets pets, others;
   job::DataSpec spec = pets.spec();
   spec.test = spec.train;
-  CHECK(DataSets(spec, 1).notes == std::vector{warning});
+  CHECK(DataSets(spec, 1).notes == warning("20 of the 20 samples"));
   spec.test = others.spec().train;
   CHECK(DataSets(spec, 1).notes.empty());
   spec.train = {.format = job::DataFormat::synthetic, .samples = 8, .shape = {1, 4, 4}, .classes = 2};
   spec.test = spec.train;
-  CHECK(DataSets(spec, 1).notes == std::vector{warning});
+  CHECK(DataSets(spec, 1).notes == warning("8 of the 8 samples"));
   spec.test->seed = 1;
   CHECK(DataSets(spec, 1).notes.empty());
+}
+
+job::DataSetSpec list_of(const TemporaryFolder& folder, const std::string& lines) {
+  static int lists = 0;
+  const std::string name = "list" + std::to_string(++lists) + ".txt";
+  folder.write(name, lines);
+  return {.format = job::DataFormat::image_list, .list = folder / name, .root = folder.path()};
+}
+
+TEST_CASE("hunt 17: files that two lists share are counted, under whatever path") {
+  const Pets pets;
+  std::filesystem::create_directory_symlink(pets / "dog", pets / "hound");
+  job::DataSpec spec;
+  spec.train = list_of(pets, "cat/0.png 0\ncat/1.png 0\ndog/0.png 1\n");
+  spec.test = list_of(pets, "./cat/1.png 0\ncat/2.png 0\nhound/0.png 1\nhound/0.png 1\n");
+  CHECK(DataSets(spec, 1).notes.back().starts_with(
+      "warning: 3 of the 4 samples of data.test are in data.train, too"));
+  spec.test = list_of(pets, "cat/3.png 0\ndog/3.png 1\n");
+  CHECK(DataSets(spec, 1).notes.empty());
+}
+
+TEST_CASE("hunt 17: data.split sets apart files, also those that a list names more than once") {
+  const Pets pets;
+  std::string lines;
+  for (int i = 0; i < 30; ++i) lines += "cat/" + std::to_string(i % 10) + ".png 0\n";
+  job::DataSpec spec;
+  spec.train = list_of(pets, lines);
+  spec.split = 0.2;
+  const DataSets sets(spec, 1);
+  CHECK(sets.test->size() == 6);
+  for (int test = 0; test < sets.test->size(); ++test)
+    for (int train = 0; train < sets.train->size(); ++train)
+      CHECK(sets.test->source_of(test) != sets.train->source_of(train));
+}
+
+TEST_CASE("a line tells of a list whose labels count from 1") {
+  const Pets pets;
+  job::DataSpec spec;
+  spec.train = list_of(pets, "cat/0.png 1\ndog/0.png 2\n");
+  CHECK(
+      DataSets(spec, 1).notes ==
+      std::vector<std::string>{
+          "data.train: no sample has label 0; labels count from 0, so the model gets a class without samples"});
+}
+
+TEST_CASE("hunt 17: a line names the first image that makes the size 224x224") {
+  const Pets pets;
+  pets.write("dog/odd.png", make_png(gradient_image(3, 6, 5)));
+  CHECK(DataSets(pets.spec(), 1).notes ==
+        std::vector<std::string>{
+            "data.train: images differ in size: " + (pets / "cat/0.png") + " is 4x4 and " +
+            (pets / "dog/odd.png") +
+            " 5x6; each is resized to 224x224, and data.train.image_size sets another size"});
 }
 
 TEST_CASE("a folder in the folder of a class is named as one") {
