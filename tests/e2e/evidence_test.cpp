@@ -96,14 +96,27 @@ TEST_CASE("hunt 13: a helper that first logs an error, and one below `-m`, are n
 
 TEST_CASE("hunt 7: a process of multiprocessing that loses its parent is not named as the cause") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
-  CHECK(exception_of("import multiprocessing as mp\n"
-                     "def work(queue, up):\n    up.set()\n    queue.get()\n"
-                     "if __name__ == '__main__':\n"
-                     "    queue, up = mp.Manager().Queue(), mp.Event()\n"
-                     "    mp.Process(target=work, args=(queue, up)).start()\n"
-                     "    up.wait()\n"
-                     "    raise ValueError('label 12 is out of range')\n")
-            .starts_with("ValueError: label 12 is out of range ("));
+  const std::string named = exception_of(
+      "import multiprocessing as mp\n"
+      "def work(queue, up):\n    up.set()\n    queue.get()\n"
+      "if __name__ == '__main__':\n"
+      "    queue, up = mp.Manager().Queue(), mp.Event()\n"
+      "    mp.Process(target=work, args=(queue, up)).start()\n"
+      "    up.wait()\n"
+      "    raise ValueError('label 12 is out of range')\n");
+  CHECK_MESSAGE(named.starts_with("ValueError: label 12 is out of range ("), named);
+  const std::string late = exception_of(
+      "import multiprocessing as mp, os, time\n"
+      "def work(queue, up, address):\n    up.set()\n"
+      "    while os.path.exists(address): time.sleep(0.01)\n"
+      "    queue.get()\n"
+      "if __name__ == '__main__':\n"
+      "    manager = mp.Manager()\n"
+      "    queue, up = manager.Queue(), mp.Event()\n"
+      "    mp.Process(target=work, args=(queue, up, manager.address)).start()\n"
+      "    up.wait()\n"
+      "    raise ValueError('label 12 is out of range')\n");
+  CHECK_MESSAGE(late.starts_with("ValueError: label 12 is out of range ("), late);
 }
 
 TEST_CASE("an exception is named whatever its message says, and not if the script caught it and trained on") {

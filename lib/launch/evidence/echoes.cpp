@@ -16,6 +16,9 @@ constexpr int kUncaughtInPython = 1;  // the exit code
 
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+// A missing file is the socket of a Manager only where this connects to it; shared memory of that name may be missing for another reason.
+constexpr std::string_view kMissingSocket = "FileNotFoundError",
+                           kConnection = "/multiprocessing/connection.py:";
 constexpr std::array<std::string_view, 6> kParentIsGone = {"EOFError",
                                                            "BrokenPipeError",
                                                            "ConnectionResetError",
@@ -29,9 +32,10 @@ bool is_child_without_parent(std::string_view before, const Finding& traceback) 
   const bool of_child = before.starts_with("Process ") && before.ends_with(':');
   const bool in_library = traceback.cause.place.find("/multiprocessing/") != std::string::npos ||
                           traceback.cause.what.starts_with("KeyboardInterrupt");
-  return of_child && in_library && std::ranges::any_of(kParentIsGone, [&](std::string_view error) {
-           return traceback.cause.what.starts_with(error);
-         });
+  if (!of_child || !in_library) return false;
+  const auto starts_with = [&](std::string_view error) { return traceback.cause.what.starts_with(error); };
+  return std::ranges::any_of(kParentIsGone, starts_with) ||
+         (starts_with(kMissingSocket) && traceback.cause.place.find(kConnection) != std::string::npos);
 }
 
 // "train.py", "./train.py" and "/me/train.py" name the script of the frame "/me/train.py".

@@ -37,6 +37,7 @@ std::vector<std::string> possible_successors(const LaunchOptions& options) {
     names.push_back(node.address);
   // All at once: a name server that does not answer costs its patience once.
   std::vector<std::future<std::string>> answers;
+  answers.reserve(names.size());
   for (const std::string& name : names)
     answers.push_back(std::async(std::launch::async, [name] { return resolve_name(name); }));
   std::vector<std::string> addresses;
