@@ -1,6 +1,8 @@
 // Batch normalisation in two passes over the images: sums for the statistics, then the result. Sums are taken in one order
 // whatever the device, so that a run can be repeated bit by bit. They are not those of channel_sums.cuh, where a thread
 // reads one element of one channel at a time: here it reads whole packs, of several channels where these are last.
+// The predicted shares of the memory bandwidth are for packs of 16 bytes. Without packs we predict 0.6 instead of 0.83 in
+// f16 and bf16.
 #include "cuda/plugin/batch_norm.h"
 
 #include <algorithm>
@@ -116,7 +118,8 @@ __device__ void leave(const Sums<W::kOwn>& sums, const W& walk, int width, int c
   __syncthreads();
 }
 
-// Sums of x and x * x, both less the first value of the channel, which keeps them small. Reads x once.
+// Sums of x and x * x, both less the first value of the channel, which keeps them small. b bytes read per element.
+// Predicted share of the memory bandwidth: 0.83.
 template <typename T, int N, bool kLast>
 __global__ void sum_values(const T* x, float* partial, int channels, Share share) {
   FLEETRUN_EACH_ROW(block, share.blocks()) {
@@ -154,6 +157,8 @@ __device__ TwoSums total_of(const float* partial, std::int64_t channel, int chan
   return over_block<kFinished>(mine, shared, Sum());
 }
 
+// 8 bytes read per channel and chunk, and b + 8 read and 16 written per channel.
+// Predicted share of the memory bandwidth: below 0.1, because its launch takes longer than moving the bytes.
 template <typename T>
 __global__ void finish_statistics(const T* x, const float* partial, NormStatistics s, int channels,
                                   int chunks, std::int64_t pitch, double count, std::int64_t groups) {
@@ -186,7 +191,8 @@ struct Line {
   }
 };
 
-// Reads x, and z where there is one, and writes y: 2 or 3 times the bytes of an image.
+// b bytes read from x, b from z where there is one, and b written, per element.
+// Predicted share of the memory bandwidth: 0.83.
 template <typename T, int N, bool kLast, bool kAdd>
 __global__ void normalise_values(const T* x, const T* z, T* y, bool rectified, NormChannels c, Share share) {
   FLEETRUN_EACH_ROW(block, share.blocks()) {
@@ -216,7 +222,8 @@ __global__ void normalise_values(const T* x, const T* z, T* y, bool rectified, N
 // How a gradient kernel finds the elements that the rectifier let pass.
 enum class Mask { none, of_x, of_y };
 
-// Sums of g and g * (x - mean). Reads x and dy, with Mask::of_y also y (and dy_too) and writes dz.
+// Sums of g and g * (x - mean). 2 b bytes read per element, of x and dy. With Mask::of_y b more, of y, again b more if
+// there is a dy_too, and b written, of dz. Predicted share of the memory bandwidth: 0.83.
 template <typename T, int N, bool kLast, Mask kMask>
 __global__ void sum_gradients(const T* x, const T* dy, const T* dy_too, const T* y, T* dz, NormChannels c,
                               float* partial, int channels, Share share) {
@@ -264,6 +271,8 @@ __global__ void sum_gradients(const T* x, const T* dy, const T* dy_too, const T*
   }
 }
 
+// 8 bytes read per channel and chunk, and 4 read and 8 written per channel.
+// Predicted share of the memory bandwidth: below 0.1, because its launch takes longer than moving the bytes.
 __global__ void finish_gradients(const float* partial, NormChannels c, float* dscale, float* dbias,
                                  int channels, int chunks, std::int64_t groups) {
   FLEETRUN_EACH_ROW(group, groups) {
@@ -276,7 +285,7 @@ __global__ void finish_gradients(const float* partial, NormChannels c, float* ds
   }
 }
 
-// dx from g and x: reads both, writes dx.
+// dx from g and x. 2 b bytes read and b written per element. Predicted share of the memory bandwidth: 0.83.
 template <typename T, int N, bool kLast, bool kOfX>
 __global__ void spread_gradients(const T* x, const T* g, T* dx, NormChannels c, const float* dscale,
                                  const float* dbias, float count, Share share) {
@@ -398,6 +407,8 @@ void norm_gradient(const NormImages& images, const NormGradient& gradient, const
   });
 }
 
+// 16 bytes read and 12 written per channel. Predicted share of the memory bandwidth: below 0.01, because its launch takes
+// longer than moving the bytes.
 void move_statistics(const Statistics& s, double epsilon, float keep, float take, int channels,
                      cudaStream_t stream) {
   run_each(channels, stream, [=] __device__(std::int64_t c) {
@@ -409,6 +420,8 @@ void move_statistics(const Statistics& s, double epsilon, float keep, float take
   });
 }
 
+// 4 bytes read and 4 written per channel. Predicted share of the memory bandwidth: below 0.01, because its launch takes
+// longer than moving the bytes.
 void inverse_deviation(const float* variance, float* inverse, double epsilon, int channels,
                        cudaStream_t stream) {
   run_each(channels, stream, [=] __device__(std::int64_t c) {

@@ -46,7 +46,10 @@ struct PieceSums {
   }
 };
 
-// A block for each piece of a channel whose pixels lie side by side.
+// A block for each piece of a channel whose pixels lie side by side. b bytes read per element of each array of the Source,
+// once for each of its sums, and sizeof(Sum) bytes written per piece and sum.
+// Predicted share of the memory bandwidth: 0.5 in f32 and 0.3 in f16 and bf16, because a thread reads one element at a
+// time.
 template <typename Source>
 __global__ void sum_pixels(Source source, Channels sizes, Pieces pieces,
                            PieceSums<typename Source::Sum> kept) {
@@ -72,7 +75,10 @@ __global__ void sum_pixels(Source source, Channels sizes, Pieces pieces,
   }
 }
 
-// A block for each piece of kLanes channels that lie side by side.
+// A block for each piece of kLanes channels that lie side by side. b bytes read per element of each array of the Source,
+// once for each of its sums, and sizeof(Sum) bytes written per piece, channel and sum.
+// Predicted share of the memory bandwidth: 0.5 in f32 and 0.3 in f16 and bf16, because a thread reads one element at a
+// time.
 template <typename Source>
 __global__ void sum_lanes(Source source, Channels sizes, Pieces pieces,
                           PieceSums<typename Source::Sum> kept) {
@@ -93,7 +99,9 @@ __global__ void sum_lanes(Source source, Channels sizes, Pieces pieces,
   }
 }
 
-// A block for kLanes channels: adds up their pieces in order and gives each sum to the sink.
+// A block for kLanes channels: adds up their pieces in order and gives each sum to the sink. sizeof(OneSum) bytes
+// read per piece, channel and sum. Predicted share of the memory bandwidth: below 0.1, because its launch takes longer
+// than moving the bytes.
 template <typename OneSum, typename Sink>
 __global__ void finish_sums(const OneSum* sums, Sink sink, std::int64_t pieces, std::int64_t channels,
                             std::int64_t all) {

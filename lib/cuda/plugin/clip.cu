@@ -7,7 +7,7 @@
 namespace fleetrun::cuda {
 namespace {
 
-// 8 bytes.
+// 4 bytes read and 4 written per element. Predicted share of the memory bandwidth: 0.83.
 struct LimitBody {
   static constexpr int kArrays = 1;
   struct Step {};
@@ -30,7 +30,8 @@ struct LimitBody {
   }
 };
 
-// 8 bytes where the factor is not 1, else none.
+// 4 bytes read and 4 written per element where the factor is not 1, else none.
+// Predicted share of the memory bandwidth: 0.83.
 struct ScaleBody {
   static constexpr int kArrays = 1;
   struct Step {
@@ -52,7 +53,7 @@ struct ScaleBody {
   }
 };
 
-// 4 bytes.
+// 4 bytes read per element. Predicted share of the memory bandwidth: 0.7, because each block waits for its sum.
 struct SquaresBody {
   static constexpr int kArrays = 1;
   struct Step {};
@@ -87,7 +88,8 @@ struct KeepNorm {
   }
 };
 
-// One block.
+// One block. 4 bytes read per tensor. Predicted share of the memory bandwidth: below 0.01, because its launch takes
+// longer than moving the bytes.
 __global__ void factor_of_all(GlobalNorm norm, float* factor) {
   __shared__ double doubles[kThreads];
   double sum = 0;

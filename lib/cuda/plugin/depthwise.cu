@@ -81,6 +81,8 @@ struct Weights {
   __device__ float at(int channel, int tap) const { return w[channel * channel_step + tap * tap_step]; }
 };
 
+// The kernel reads 4 bytes and writes 4 per weight. Predicted share of the memory bandwidth: below 0.01, because its
+// launch takes longer than moving the bytes.
 Weights weights_for(const Depthwise& of, const float* w, void* scratch, cudaStream_t stream) {
   const int taps = of.taps(), channels = of.channels;
   if (!of.channels_last) return {w, 1, taps};
@@ -103,7 +105,8 @@ __device__ int seeing(const DepthwiseAxis& axis, int in, int tap) {
   return moved / axis.stride < axis.out ? moved / axis.stride : -1;
 }
 
-// Of relu(x) under each tap times dy; after the taps of dy alone.
+// Of relu(x) under each tap times dy; after the taps of dy alone. 8 bytes read per element of y, once for each tap.
+// Predicted share of the memory bandwidth: 0.08 for a 3 x 3 kernel, because ten sums each read the images again.
 struct Products {
   using Sum = double;
   Depthwise of;
@@ -148,6 +151,8 @@ std::size_t bytes_of_products(const Depthwise& of) {
   return bytes_of_channel_sums<double>(channels_of_y(of), of.taps() + 1);
 }
 
+// 4 bytes read per element of x and 4 written per element of y. Predicted share of the memory bandwidth: 0.4 for a 3 x 3
+// kernel, because each tap needs instructions for its place; less for larger kernels.
 void relu_depthwise(const Depthwise& of, const float* x, const float* w, const float* b, float* y,
                     void* scratch, cudaStream_t stream) {
   const Grid in = grid_of_x(of), out = grid_of_y(of);
@@ -168,6 +173,8 @@ void relu_depthwise(const Depthwise& of, const float* x, const float* w, const f
   });
 }
 
+// 4 bytes read per element of dy, and 4 read and 4 written per element of x. Predicted share of the memory bandwidth: 0.2
+// for a 3 x 3 kernel, because each tap needs divisions by the stride.
 void relu_depthwise_grad_input(const Depthwise& of, const float* dy, const float* w, const float* x,
                                float* dx, void* scratch, cudaStream_t stream) {
   const Grid in = grid_of_x(of), out = grid_of_y(of);

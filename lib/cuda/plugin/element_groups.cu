@@ -12,6 +12,8 @@ __device__ float act(float x, const AddAct& how) {
   return is_relu ? relu_of(x) : how.scale * x + how.bias;
 }
 
+// 2 b bytes read and b written per element. Predicted share of the memory bandwidth: 0.83; one element at a time, 0.7 in
+// f32 and 0.4 in f16 and bf16.
 template <int width, bool is_relu, typename T>
 void add_act_of(const T* x, const void* y_, void* out_, const AddAct& how, std::int64_t count,
                 cudaStream_t stream) {
@@ -27,6 +29,8 @@ void add_act_of(const T* x, const void* y_, void* out_, const AddAct& how, std::
   });
 }
 
+// 2 b bytes read, or 3 b with `more`, and b written per element. Predicted share of the memory bandwidth: 0.83; one
+// element at a time, 0.7 in f32 and 0.4 in f16 and bf16.
 template <int width, typename T>
 void add_act_grad_of(const T* y, const void* dy_, const void* more_, void* dx_, std::int64_t count,
                      cudaStream_t stream) {
@@ -59,9 +63,11 @@ __device__ float result_of(const GroupStep& step, float a, float b) {
   }
 }
 
-// Each thread has its own places in shared memory: registers cannot be chosen by a number. What is written to memory waits
-// until everything is read, since an output may have the place of an input. The kernel indexes its parameters with
-// run-time numbers; __grid_constant__ keeps them from being copied to the stack.
+// Each thread has its own places in shared memory: registers cannot be chosen by a number. What is written to memory
+// waits until everything is read, since an output may have the place of an input. The kernel indexes its parameters with
+// run-time numbers; __grid_constant__ keeps them from being copied to the stack. 4 bytes read per input and 4 written per
+// output, per element. Predicted share of the memory bandwidth: 0.6, because each step waits for its inputs; 0.4 with one
+// element at a time.
 template <int width, int places>
 __global__ void run_steps(const __grid_constant__ GroupSteps group,
                           const __grid_constant__ GroupArrays arrays, std::int64_t count) {

@@ -8,7 +8,8 @@
 
 namespace fleetrun::cuda {
 
-// body(i) for each i below count.
+// body(i) for each i below count. A comment beside each caller says the bytes per element of its body and the predicted
+// share of the memory bandwidth.
 template <typename Body>
 __global__ void each_index(Body body, std::int64_t count) {
   FLEETRUN_EACH(i, count) body(i);

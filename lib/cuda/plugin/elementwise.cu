@@ -18,7 +18,8 @@ __device__ void each_pack(std::int64_t elements, std::int64_t packs, const Use& 
   }
 }
 
-// y = body(x), or body(x, other): one pack for each thread.
+// y = body(x), or body(x, other): one pack for each thread. b bytes read per input and b written, per element.
+// Predicted share of the memory bandwidth: 0.83.
 template <typename T, typename Body>
 __global__ void map_packs(const T* x, const T* other, T* y, Body body, std::int64_t elements,
                           std::int64_t packs) {
@@ -71,6 +72,7 @@ struct ClampGradient {
   __device__ float operator()(float y, float dy) const { return y > 0.0F && y < highest ? dy : 0.0F; }
 };
 
+// The bytes of a From read and those of a To written per element. Predicted share of the memory bandwidth: 0.83.
 template <typename From, typename To>
 __global__ void cast_packs(const From* x, To* y, std::int64_t elements, std::int64_t packs) {
   each_pack<kWide>(elements, packs, [&]<int N>(std::int64_t at, std::integral_constant<int, N>) {
@@ -96,6 +98,8 @@ __device__ void philox(std::uint64_t key, std::uint64_t high, std::uint64_t low,
   }
 }
 
+// b bytes read and b written per element. Predicted share of the memory bandwidth: 0.5 in f32 and 0.3 in f16 and bf16,
+// because a thread moves its four elements one by one and computes a random word for each.
 template <typename T>
 __global__ void drop_elements(const T* x, T* y, Drop drop, std::int64_t elements, std::int64_t blocks) {
   FLEETRUN_EACH(block, blocks) {
@@ -109,6 +113,8 @@ __global__ void drop_elements(const T* x, T* y, Drop drop, std::int64_t elements
   }
 }
 
+// b bytes read and b written per element. Predicted share of the memory bandwidth: 0.5 for elements of 4 bytes and 0.25
+// for those of 2, because each needs a division of 64-bit numbers.
 template <typename T>
 __global__ void join_runs(const T* x, const T* y, T* joined, Runs runs, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
@@ -117,6 +123,8 @@ __global__ void join_runs(const T* x, const T* y, T* joined, Runs runs, std::int
   }
 }
 
+// b bytes read and b written per element. Predicted share of the memory bandwidth: 0.5 for elements of 4 bytes and 0.25
+// for those of 2, because each needs a division of 64-bit numbers.
 template <typename T>
 __global__ void part_runs(const T* joined, T* x, T* y, Runs runs, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
@@ -128,10 +136,12 @@ __global__ void part_runs(const T* joined, T* x, T* y, Runs runs, std::int64_t c
 
 }  // namespace
 
+// 4 bytes written per element. Predicted share of the memory bandwidth: 0.83.
 void fill(float* y, float value, std::int64_t count, cudaStream_t stream) {
   run_each(count, stream, [=] __device__(std::int64_t i) { y[i] = value; });
 }
 
+// 4 bytes written per element. Predicted share of the memory bandwidth: 0.83.
 void fill_from(float* y, const float* value, float divisor, std::int64_t count, cudaStream_t stream) {
   run_each(count, stream, [=] __device__(std::int64_t i) { y[i] = *value / divisor; });
 }
@@ -141,6 +151,8 @@ void scale(Number type, const void* x, void* y, float factor, float bias, std::i
   map(type, x, nullptr, y, Scale{factor, bias}, count, stream);
 }
 
+// 4 bytes read and 4 written per element. Predicted share of the memory bandwidth: 0.7, because a thread moves one
+// element at a time.
 void scale_from(const float* x, const float* factor, float divisor, float* y, std::int64_t count,
                 cudaStream_t stream) {
   run_each(count, stream, [=] __device__(std::int64_t i) { y[i] = x[i] * (*factor / divisor); });

@@ -10,7 +10,7 @@
 namespace fleetrun::cuda {
 namespace {
 
-// 4 bytes and those of x.
+// b bytes of x read and 4 written per element. Predicted share of the memory bandwidth: 0.83.
 template <typename T>
 struct CheckBody {
   static constexpr int kArrays = 2;
@@ -38,7 +38,7 @@ struct CheckBody {
   }
 };
 
-// 4 bytes after an overflow, else none.
+// 4 bytes written per element after an overflow, else none. Predicted share of the memory bandwidth: 0.83.
 struct ZeroBody {
   static constexpr int kArrays = 1;
   struct Step {
@@ -56,7 +56,8 @@ struct ZeroBody {
   }
 };
 
-// 8 bytes and those of the gradient, twice those in a step that hands over.
+// 4 + b bytes read and 4 written per element, and b more written in a step that hands over.
+// Predicted share of the memory bandwidth: 0.83.
 template <typename T>
 struct MergeBody {
   static constexpr int kArrays = 3;
@@ -82,11 +83,14 @@ struct MergeBody {
   }
 };
 
+// 8 bytes read and 4 written, of one element. Predicted share of the memory bandwidth: below 0.01, because its launch
+// takes longer than moving the bytes.
 __global__ void multiply(const float* x, const float* y, float* product, std::int64_t count) {
   FLEETRUN_EACH(i, count) product[i] = x[i] * y[i];
 }
 
-// One thread.
+// One thread. At most 12 bytes read and 12 written. Predicted share of the memory bandwidth: below 0.01, because its
+// launch takes longer than moving the bytes.
 __global__ void follow_steps(LossScale state, LossScaling settings, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
     if (state.found[i] > 0) {

@@ -4,7 +4,8 @@
 
 namespace fleetrun::cuda {
 
-// One thread for each tensor; its powers are the arrays 4 and 5.
+// One thread for each tensor; its powers are the arrays 4 and 5. 8 bytes read and 8 written per tensor.
+// Predicted share of the memory bandwidth: below 0.01, because its launch takes longer than moving the bytes.
 template <typename Tables>
 __global__ void decay_powers(const __grid_constant__ Tables table, float beta1, float beta2,
                              std::int64_t tensors) {

@@ -27,7 +27,8 @@ __device__ bool is_class(int label, std::int64_t row, int classes, BadLabel* bad
   return label >= 0 && label < classes;
 }
 
-// One block for each row.
+// One block for each row. 4 bytes read and 4 written per logit; later passes find the row in the cache.
+// Predicted share of the memory bandwidth: 0.3, because the block waits for two sums of each row.
 __global__ void cross_entropy_row(const float* logits, const int* label, float* softmax, float* loss,
                                   int rows, int classes, BadLabel* bad) {
   __shared__ float floats[kThreads];
@@ -56,6 +57,8 @@ __global__ void cross_entropy_row(const float* logits, const int* label, float* 
   }
 }
 
+// 4 bytes read and 4 written per logit. Predicted share of the memory bandwidth: 0.6, because each element needs a
+// division of 64-bit numbers.
 __global__ void cross_entropy_grad_element(const float* softmax, const int* label, const float* dloss,
                                            float* dlogits, int classes, BadLabel* bad, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
@@ -66,7 +69,8 @@ __global__ void cross_entropy_grad_element(const float* softmax, const int* labe
   }
 }
 
-// One block for each row: counts the classes that are ahead of the label.
+// One block for each row: counts the classes that are ahead of the label. 4 bytes read per score and 4 written per row.
+// Predicted share of the memory bandwidth: 0.3, because a block reads the label, then its score, then the row.
 __global__ void count_ahead(const float* scores, const int* label, int* ahead, int rows, int classes,
                             BadLabel* bad) {
   __shared__ int counts[kThreads];
@@ -85,7 +89,8 @@ __global__ void count_ahead(const float* scores, const int* label, int* ahead, i
   }
 }
 
-// One block.
+// One block. 4 bytes read per row. Predicted share of the memory bandwidth: below 0.01, because its launch takes longer
+// than moving the bytes.
 __global__ void count_hits(const int* ahead, float* hits, int rows) {
   __shared__ int counts[kThreads];
   int top1 = 0, top5 = 0, counted = 0;
@@ -104,6 +109,8 @@ __global__ void count_hits(const int* ahead, float* hits, int rows) {
   hits[2] = static_cast<float>(counted);
 }
 
+// One block. 4 bytes read per element. Predicted share of the memory bandwidth: below 0.01, because one block uses only
+// one SM.
 __global__ void mean_of_all(const float* x, float* y, std::int64_t count) {
   __shared__ double doubles[kThreads];
   double sum = 0;
@@ -112,6 +119,8 @@ __global__ void mean_of_all(const float* x, float* y, std::int64_t count) {
   if (threadIdx.x == 0) *y = static_cast<float>(sum / static_cast<double>(count));
 }
 
+// One block. 8 bytes read per element. Predicted share of the memory bandwidth: below 0.01, because one block uses only
+// one SM.
 __global__ void weighted_mean_of_all(const float* x, const float* weight, float* y, std::int64_t count) {
   __shared__ double doubles[kThreads];
   double sum = 0;
@@ -121,6 +130,8 @@ __global__ void weighted_mean_of_all(const float* x, const float* weight, float*
   if (threadIdx.x == 0) *y = static_cast<float>(sum / static_cast<double>(count));
 }
 
+// b bytes read and b written per element; the bias is in the cache. Predicted share of the memory bandwidth: 0.7 in f32
+// and 0.4 in f16 and bf16, because a thread moves one element at a time.
 template <typename T>
 __global__ void add_bias(T* y, const T* bias, Divisor inner, Divisor channels, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
@@ -129,7 +140,9 @@ __global__ void add_bias(T* y, const T* bias, Divisor inner, Divisor channels, s
   }
 }
 
-// One block for each channel.
+// One block for each channel. b bytes read per element. Predicted share of the memory bandwidth: 0.3, because each
+// element needs a division of 64-bit numbers; 0.1 with channels last, where threads beside each other read elements that
+// are far apart.
 template <typename T>
 __global__ void sum_channel(const T* y, T* sums, Channels sizes) {
   __shared__ double doubles[kThreads];

@@ -9,7 +9,7 @@
 namespace fleetrun::cuda {
 namespace {
 
-// 8 bytes.
+// 8 bytes read per element. Predicted share of the memory bandwidth: 0.7, because each block waits for its sum.
 struct LarsSquares {
   static constexpr int kArrays = 3;
   struct Step {};
@@ -40,7 +40,7 @@ struct KeepLarsRate {
   }
 };
 
-// 20 bytes.
+// 12 bytes read and 8 written per element. Predicted share of the memory bandwidth: 0.83.
 struct LarsBody {
   static constexpr int kArrays = 3;
   struct Step {
@@ -86,7 +86,8 @@ __device__ float lamb_direction(float param, float moment1, float moment2, const
          settings.decay * param;
 }
 
-// Moves the moments; 24 bytes.
+// Moves the moments. 16 bytes read and 8 written per element. Predicted share of the memory bandwidth: 0.7, because each
+// block waits for its sum.
 struct LambSquares {
   static constexpr int kArrays = 4;
   using Step = LambStep;
@@ -124,7 +125,7 @@ struct KeepLambRate {
   }
 };
 
-// 16 bytes.
+// 12 bytes read and 4 written per element. Predicted share of the memory bandwidth: 0.83.
 struct LambBody {
   static constexpr int kArrays = 3;
   using Step = LambStep;

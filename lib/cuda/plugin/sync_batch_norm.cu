@@ -9,7 +9,8 @@
 namespace fleetrun::cuda {
 namespace {
 
-// Of x - mean, and of its square.
+// Of x - mean, and of its square. b bytes read per element. Predicted share of the memory bandwidth: 0.5 in f32 and 0.3
+// in f16 and bf16, as in channel_sums.cuh.
 template <typename T>
 struct Moments {
   using Sum = TwoSums;
@@ -24,7 +25,8 @@ struct Moments {
   }
 };
 
-// Of dy, and of dy * (x - mean).
+// Of dy, and of dy * (x - mean). 2 b bytes read per element. Predicted share of the memory bandwidth: 0.5 in f32 and 0.3
+// in f16 and bf16, as in channel_sums.cuh.
 template <typename T>
 struct GradientMoments {
   using Sum = TwoSums;
@@ -96,7 +98,8 @@ bool in_packs(const Channels& sizes) {
   return (sizes.inner == 1 ? sizes.channels : sizes.inner) % kWide == 0;
 }
 
-// From the sums of all ranks: the statistics, and `factor` of each channel.
+// From the sums of all ranks: the statistics, and `factor` of each channel. 20 bytes read and 20 written per channel.
+// Predicted share of the memory bandwidth: below 0.01, because its launch takes longer than moving the bytes.
 __global__ void take_statistics(SyncNorm norm, NormSettings settings, float* factor, std::int64_t channels) {
   FLEETRUN_EACH(c, channels) {
     const auto count = static_cast<double>(norm.sums[2 * channels]);
@@ -118,6 +121,8 @@ struct GradientFactors {
   float *factor, *shift, *slope;
 };
 
+// 16 bytes read and 12 written per channel. Predicted share of the memory bandwidth: below 0.01, because its launch takes
+// longer than moving the bytes.
 __global__ void take_gradient_sums(SyncNormGrad norm, double epsilon, GradientFactors made,
                                    std::int64_t channels) {
   FLEETRUN_EACH(c, channels) {
@@ -131,6 +136,8 @@ __global__ void take_gradient_sums(SyncNormGrad norm, double epsilon, GradientFa
   }
 }
 
+// b bytes read and b written per element. Predicted share of the memory bandwidth: 0.7 in f32 and 0.5 in f16 and bf16,
+// because each element also reads three numbers of its channel from the cache.
 template <int width, typename T>
 void normalise(const NormImages& images, const SyncNorm& norm, const float* factor, cudaStream_t stream) {
   const ChannelOf channel_of(images.sizes);
@@ -147,6 +154,8 @@ void normalise(const NormImages& images, const SyncNorm& norm, const float* fact
   });
 }
 
+// 2 b bytes read and b written per element. Predicted share of the memory bandwidth: 0.7 in f32 and 0.5 in f16 and bf16,
+// because each element also reads four numbers of its channel from the cache.
 template <int width, typename T>
 void gradient(const NormImages& images, const SyncNormGrad& norm, const GradientFactors& factors,
               cudaStream_t stream) {

@@ -36,7 +36,7 @@ struct ByItself {
   static __device__ bool is_idle(const Step&) { return false; }
 };
 
-// 12 bytes.
+// 8 bytes read and 4 written per element. Predicted share of the memory bandwidth: 0.83.
 struct SgdBody : AtRate {
   static constexpr int kArrays = 2;
   float decay;
@@ -52,7 +52,7 @@ struct SgdBody : AtRate {
   }
 };
 
-// 20 bytes.
+// 12 bytes read and 8 written per element. Predicted share of the memory bandwidth: 0.83.
 struct MomentumBody : AtRate {
   static constexpr int kArrays = 3;
   Momentum settings;
@@ -75,7 +75,7 @@ struct MomentumBody : AtRate {
   }
 };
 
-// 28 bytes.
+// 16 bytes read and 12 written per element. Predicted share of the memory bandwidth: 0.83.
 struct AdamBody {
   static constexpr int kArrays = 4;
   struct Step {
@@ -122,7 +122,7 @@ struct AdamBody {
   }
 };
 
-// 12 bytes.
+// 8 bytes read and 4 written per element. Predicted share of the memory bandwidth: 0.83.
 struct AverageBody {
   static constexpr int kArrays = 2;
   using Step = Rate;
@@ -146,7 +146,7 @@ struct AverageBody {
   }
 };
 
-// 12 bytes.
+// 8 bytes read and 4 written per element. Predicted share of the memory bandwidth: 0.83.
 struct DifferenceBody : ByItself {
   static constexpr int kArrays = 3;
 
@@ -161,7 +161,7 @@ struct DifferenceBody : ByItself {
   }
 };
 
-// 16 bytes.
+// 8 bytes read and 8 written per element. Predicted share of the memory bandwidth: 0.83.
 struct TakeMeanBody : ByItself {
   static constexpr int kArrays = 3;
   float share;
@@ -178,6 +178,8 @@ struct TakeMeanBody : ByItself {
   }
 };
 
+// 4 bytes read and 4 written, of one number. Predicted share of the memory bandwidth: below 0.01, because its launch
+// takes longer than moving the bytes.
 __global__ void decay_power(float* power, float decay, std::int64_t count) {
   FLEETRUN_EACH(i, count) power[i] *= decay;
 }

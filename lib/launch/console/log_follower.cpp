@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <utility>
 
 #include "base/error/error.h"
 
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kChunk = 64 * 1024;  // bytes; what a pipe holds by default
+constexpr std::size_t kChunk = 64 * 1024;                 // bytes; what a pipe holds by default
+constexpr auto kFinishedAfter = std::chrono::seconds(1);  // see LogText::waits()
 
 }  // namespace
 
@@ -26,12 +29,22 @@ void LogFollower::look() {
 // One chunk per turn of the loop, so that a flood of text leaves room for everything else.
 void LogFollower::copy_some() {
   waiting_ = read_chunk(kChunk);
-  if (!waiting_) return;
+  if (!waiting_) return show_by_now();
   const auto next = [this] { loop_.call_at(Clock::now(), [this] { copy_some(); }); };
   if (stream_.idle())
     next();
   else
     stream_.when_idle(next);
+}
+
+// At the end of the file.
+void LogFollower::show_by_now() {
+  if (const std::string text = text_.take("", Clock::now()); !text.empty()) stream_.write_of_rank(text);
+  if (!text_.waits() || std::exchange(looks_later_, true)) return;
+  loop_.call_at(Clock::now() + kFinishedAfter, [this] {
+    looks_later_ = false;
+    if (file_.is_open()) look();
+  });
 }
 
 bool LogFollower::read_chunk(std::size_t most) {

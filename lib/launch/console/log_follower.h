@@ -31,6 +31,7 @@ class LogFollower {
 
  private:
   void copy_some();
+  void show_by_now();
   bool read_chunk(std::size_t most);  // false at the end of the file
   bool copy_rest(const Patience& patience);
 
@@ -38,7 +39,8 @@ class LogFollower {
   OutputStream& stream_;
   GrowingFile file_;
   LogText text_;
-  bool waiting_ = false;  // for the stream
+  bool waiting_ = false;      // for the stream
+  bool looks_later_ = false;  // a call of the loop is due
 };
 
 }  // namespace fleetrun::launch

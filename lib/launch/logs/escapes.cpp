@@ -8,11 +8,23 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr char kBell = '\a';
-constexpr std::size_t kLongestEscape = 64;  // bytes; longer parameters are none
+constexpr std::size_t kLongestEscape = 64;  // bytes; nobody waits for the end of a longer one
 
 bool is_between(char letter, char first, char last) { return letter >= first && letter <= last; }
 
 bool is_parameter(char letter) { return is_between(letter, ' ', '?'); }
+
+// The parameter of a control sequence that ends with one of these letters, at least 1: 2 of "\x1b[2A", 1 of "\x1b[A". 0: it is another one.
+std::size_t count_of(std::string_view escape, std::string_view letters) {
+  if (!escape.starts_with("\x1b[") || letters.find(escape.back()) == std::string_view::npos) return 0;
+  const std::string_view number = escape.substr(2, escape.size() - 3);
+  if (number.empty()) return 1;
+  std::size_t count = 0;
+  const auto [end, problem] = std::from_chars(number.data(), number.data() + number.size(), count);
+  if (end != number.data() + number.size()) return 0;
+  if (problem == std::errc::result_out_of_range) return std::numeric_limits<std::size_t>::max();
+  return std::max<std::size_t>(count, 1);
+}
 
 }  // namespace
 
@@ -46,16 +58,9 @@ std::size_t begin_of_unfinished_escape(std::string_view text) {
   return may_go_on ? text.size() - end.size() + escape : text.size();
 }
 
-std::size_t rows_up(std::string_view escape) {
-  if (!escape.starts_with("\x1b[") || (!escape.ends_with('A') && !escape.ends_with('F'))) return 0;
-  const std::string_view number = escape.substr(2, escape.size() - 3);
-  if (number.empty()) return 1;
-  std::size_t rows = 0;
-  const auto [end, problem] = std::from_chars(number.data(), number.data() + number.size(), rows);
-  if (end != number.data() + number.size()) return 0;
-  if (problem == std::errc::result_out_of_range) return std::numeric_limits<std::size_t>::max();
-  return std::max<std::size_t>(rows, 1);
-}
+std::size_t rows_up(std::string_view escape) { return count_of(escape, "AF"); }
+
+std::size_t rows_down(std::string_view escape) { return count_of(escape, "BE"); }
 
 std::size_t find_cursor_up(std::string_view text) {
   for (std::size_t at = text.find(kEscape); at != std::string_view::npos; at = text.find(kEscape, at + 1))

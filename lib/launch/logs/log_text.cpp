@@ -57,8 +57,8 @@ LogText::LogText(std::function<std::string()> prefix, std::function<bool(const s
     : prefix_(std::move(prefix)), wanted_(std::move(wanted)) {}
 
 std::string LogText::take(std::string_view bytes, TimePoint now) {
-  if (bytes.empty()) return "";
-  if (std::exchange(broken_, false) && unfinished_.empty() && bytes.front() == '\n') bytes.remove_prefix(1);
+  if (!bytes.empty() && std::exchange(broken_, false) && unfinished_.empty() && bytes.front() == '\n')
+    bytes.remove_prefix(1);
   const std::string joined = partial_.empty() ? "" : std::exchange(partial_, "").append(bytes);
   if (!joined.empty()) bytes = joined;
   const std::size_t whole = begin_of_unfinished_escape(bytes);
@@ -67,8 +67,12 @@ std::string LogText::take(std::string_view bytes, TimePoint now) {
   std::string text;
   while (!bytes.empty()) {
     if (!rows_.are_open()) take_lines(bytes, text);
-    if (rows_.are_open()) text += show(rows_.take(bytes));
+    if (rows_.are_open()) text += show(rows_.take(bytes, now));
+    if (!rows_.are_too_long()) continue;
+    unfinished_ = rows_.take_row();
+    text += show(rows_.close());
   }
+  text += show(rows_.drop_finished(now));
   if (keeps_bar_)
     forget_old_states(unfinished_);
   else

@@ -25,6 +25,8 @@ class LogText {
   std::string bar() const;
 
   std::string take(std::string_view bytes, TimePoint now);  // what can be shown by now
+  // Whether take() will show more a second later, also without more bytes: a line above the cursor, which may not go there any more.
+  bool waits() const { return rows_.are_open() && rows_.have_row_above(); }
   std::string end_line();  // what was written of a line that gets no other end
   std::string finish();    // the rest: a line without an end gets one if it has a prefix
 
@@ -39,8 +41,8 @@ class LogText {
   std::function<std::string()> prefix_;
   std::function<bool(const std::string& line)> wanted_;
   std::string unfinished_;  // the start of a line whose end was not written yet
-  std::string partial_;     // the start of an escape sequence, after it
-  RedrawnRows rows_;        // have the text instead while they are open
+  std::string partial_;     // the start of an escape sequence, which follows unfinished_
+  RedrawnRows rows_;        // hold the text while they are open, and unfinished_ is empty then
   bool broken_ = false;     // what came last was a part of a line, and we ended it
   TimePoint shown_progress_{};
   bool keeps_bar_ = false;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "launch/loop/clock.h"
+
 namespace fleetrun::launch {
 
 // Of a row that the program rewrites with carriage returns, removes the states before the last two. The last one may be incomplete.
@@ -20,8 +22,12 @@ class RedrawnRows {
   void open(std::string row);
 
   // Takes text off `text`, up to a line end in the last row, which closes the rows. All escape sequences in `text` are complete.
-  // Returns what close() returns then, else "".
-  std::string take(std::string_view& text);
+  // Returns what close() returns if it closes the rows, else "".
+  std::string take(std::string_view& text, TimePoint now);
+
+  // Whether the row with the cursor is longer than those of any terminal, so that it is none. take() takes nothing more then.
+  bool are_too_long() const;
+  std::string take_row();  // its text; the row is empty then
 
   // Returns each row whose present state nobody has seen, as a line.
   std::string close();
@@ -29,17 +35,25 @@ class RedrawnRows {
   // The same, but the rows stay open.
   std::string show_changes();
 
-  std::string last_state() const;  // of the lowest row that is not blank
+  // The same for the rows above the cursor to which it has not returned for a second: they are finished, and no longer belong to these rows.
+  std::string drop_finished(TimePoint now);
+
+  bool have_row_above() const { return cursor_ > 0; }  // above the cursor
+  std::string last_state() const;                      // of the lowest row that is not blank
 
  private:
   struct Row {
-    std::string text;   // with carriage returns and escape sequences
-    std::string shown;  // the last state that somebody has seen
+    std::string text;     // with carriage returns and escape sequences
+    std::string shown;    // the last state that somebody has seen
+    TimePoint left = {};  // when the cursor went from here, or from above, to a lower row
   };
 
-  void write(std::string_view text) { rows_[cursor_].text += text; }
-  void apply(std::string_view escape);
+  static std::string show(Row& row);
+  void write(std::string_view text);
+  void apply(std::string_view escape, TimePoint now);
   void move_up(std::size_t rows);
+  void move_down(std::size_t rows, TimePoint now);
+  void arrive();
 
   std::vector<Row> rows_;
   std::size_t cursor_ = 0;  // the row in which it is

@@ -31,6 +31,7 @@
 // The cause is the failure that happened first, even when another node reports its failure earlier.
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,6 +48,8 @@
 #include "launch/supervise/restart_policy.h"
 
 namespace fleetrun::launch {
+
+constexpr auto kNodeBeat = std::chrono::seconds(1);  // between two beats of a node
 
 // This node takes over from a first node that is lost.
 struct TakeOver {
@@ -180,6 +183,7 @@ class Coordinator {
   Actions go_on_if_enough(TimePoint now);
   Actions begin_next(Clock::duration delay, TimePoint now);
   Actions give_up_gathering();
+  NodeFailure while_gathering(NodeFailure failure) const;
   Actions end_taking_in(int signal);
   Actions wake_while_joining(TimePoint now);
   // Taking over: coordinator_takeover.cpp.

@@ -2,6 +2,7 @@
 #include "launch/nodes/coordinator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <utility>
 
@@ -11,6 +12,20 @@
 #include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
+namespace {
+
+constexpr auto kNewsTakes = std::chrono::milliseconds(20);  // from the end of a node to our clock, at most
+
+// By how many nanoseconds the failure may have happened before its time. That of a loss is the earliest possible one.
+std::int64_t uncertainty_of(const NodeFailure& failure) {
+  return failure.cause == facts_of(Cause::node_lost).name ? 0 : failure.error;
+}
+
+bool is_after(const NodeFailure& other, const NodeFailure& failure) {
+  return other.at - failure.at > uncertainty_of(other) + failure.error;
+}
+
+}  // namespace
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, TimePoint now) {
   Node* const node = find(peer);
@@ -25,7 +40,9 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, Time
     restarts_.forbid();  // also when another failure was the first
   if (!node->failure || failed.failure.at < node->failure->at) set_failure(*node, failed.failure);
   const bool runs = phase_ == Phase::running || phase_ == Phase::stopping;
-  if (!runs && !goes) return end(failed.failure, static_cast<int>(node - nodes_.data()));
+  if (!runs && !goes)
+    return end(phase_ == Phase::gathering ? while_gathering(failed.failure) : failed.failure,
+               static_cast<int>(node - nodes_.data()));
   Actions actions = runs ? stop(failed.failure, peer, now) : Actions();
   if (goes && (!runs || node->state == State::ended))
     for (auto& action : dismiss(*node, now)) actions.push_back(std::move(action));
@@ -115,7 +132,11 @@ Coordinator::Actions Coordinator::lost(PeerId peer, const std::string& why, Time
       fmt::format("lost {}: {}; last heard {:.1f} s ago", name_of(*node), why, in_seconds(now - last_heard));
   NodeFailure failure = failure_of_nodes(ErrorKind::temporary, line);
   failure.cause = "node_lost";
-  failure.at = last_heard.time_since_epoch() / std::chrono::nanoseconds(1);
+  // A node whose kernel told us has worked until then. One that fell silent may have been lost at any time before its next beat.
+  const TimePoint earliest = ended ? std::max(last_heard, now - kNewsTakes) : last_heard;
+  const TimePoint latest = ended ? now : std::min(now, last_heard + kNodeBeat);
+  failure.at = earliest.time_since_epoch() / std::chrono::nanoseconds(1);
+  failure.error = (latest - earliest) / std::chrono::nanoseconds(1);
   return lose(*node, failure, now);
 }
 
@@ -191,11 +212,11 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
   ending_->block.clear();
   for (int i = 0; i < std::ssize(nodes_); ++i) {
     const auto& other = nodes_[static_cast<std::size_t>(i)].failure;
-    if (i == *first || !other || other->at - failure.at > other->error + failure.error) continue;
+    if (i == *first || !other || is_after(*other, failure)) continue;
     if (other->line == failure.line) continue;  // of all nodes, such as --timeout
     const std::string line =
         fmt::format("fleetrun: {} at the same time: the nodes can compare times only to within {:.1f} ms\n",
-                    other->line, static_cast<double>(other->error + failure.error) / 1e6);
+                    other->line, static_cast<double>(uncertainty_of(*other) + failure.error) / 1e6);
     failure.block += line;
     ending_->block += line;
   }
@@ -237,7 +258,7 @@ std::vector<std::string> Coordinator::losses_after(const NodeFailure& failure) c
   for (const Node& node : nodes_) {
     const bool is_loss = node.failure && node.failure->cause == facts_of(Cause::node_lost).name;
     const NodeFailure* const loss = node.loss ? &*node.loss : is_loss ? &*node.failure : nullptr;
-    if (loss != nullptr && loss->at - failure.at > loss->error + failure.error) losses.push_back(loss->line);
+    if (loss != nullptr && is_after(*loss, failure)) losses.push_back(loss->line);
   }
   return losses;
 }

@@ -334,9 +334,21 @@ Coordinator::Actions Coordinator::go_on(const NodeFailure& failure, Clock::durat
   phase_ = Phase::gathering;
   lost_ = failure;
   begin_by_ = now + options_.elastic_timeout;
-  return tell_members(
-      Note{fmt::format("{} lost; waiting {:g} s for {} to join (--elastic_timeout)", fmt::join(lost, ", "),
-                       in_seconds(options_.elastic_timeout), plural(missing, "node"))});
+  const bool is_loss = failure.cause == facts_of(Cause::node_lost).name && lost.size() == 1;
+  const std::string why =
+      is_loss ? failure.line : fmt::format("{}; {} lost", failure.line, fmt::join(lost, ", "));
+  const std::string wanted = plural(missing, "node");
+  return tell_members(Note{fmt::format("{}; waiting {:g} s for {} to join (--elastic_timeout)", why,
+                                       in_seconds(options_.elastic_timeout), wanted),
+                           wanted});
+}
+
+// The run ends for another reason than the one for which it stands, which the user wants to know, too.
+NodeFailure Coordinator::while_gathering(NodeFailure failure) const {
+  failure.line += " while waiting for nodes to join after: " + lost_->line;
+  failure.block = lost_->block + fmt::format("fleetrun: {}\n", failure.line);
+  failure.evidence = lost_->evidence;
+  return failure;
 }
 
 Coordinator::Actions Coordinator::go_on_if_enough(TimePoint now) {

@@ -22,7 +22,6 @@
 
 namespace fleetrun::launch {
 
-constexpr auto kNodeBeat = std::chrono::seconds(1);     // between beats
 constexpr auto kNodeSilence = std::chrono::seconds(4);  // then a node counts as lost
 // For whom a node looks, in the handshake: the first node of a run, or one that has taken over.
 constexpr std::string_view kCredential =

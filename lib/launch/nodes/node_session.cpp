@@ -301,7 +301,10 @@ void NodeSession::on_message(const FromFirst& message) {
     return tell_run(SignalElsewhere{signalled->signal});
   if (std::holds_alternative<Hurry>(message)) return tell_run(HurryAsked{});
   if (const auto* ask = std::get_if<Ask>(&message)) return reply_to(*ask);
-  if (const auto* again = std::get_if<Again>(&message)) attempt_ = again->attempt;
+  if (const auto* again = std::get_if<Again>(&message)) {
+    attempt_ = again->attempt;
+    missing_.clear();
+  }
   if (const auto* start = std::get_if<Start>(&message)) seen_.see_start(start->attempt);
   if (std::holds_alternative<Over>(message)) taking_over_.reset();
   over_ = over_ || std::holds_alternative<Over>(message);

@@ -77,7 +77,8 @@ class NodeSession {
   std::string own_address() const;                        // numeric
   const RunKey& key() const { return options_.key.key; }  // of the run, once this node has joined
   std::string name_of_first() const;
-  std::string own_name() const;  // "node 1 (10.0.0.2)"
+  std::string own_name() const;                               // "node 1 (10.0.0.2)"
+  bool waits_for_nodes() const { return !missing_.empty(); }  // to join, as the first node has told
 
   // From now on messages of the first node become events: Stop, or losing the first node, becomes EndedElsewhere;
   // Start, Again and Over become NodesAnswered.

@@ -205,12 +205,13 @@ void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& 
   }
 }
 
-Saved saved_by(const std::vector<ProgressPagePtr>& pages) {
+Saved saved_by(const std::vector<ProgressPagePtr>& pages, bool with_rank_0) {
   const auto has_own = [](const ProgressPagePtr& page) { return page->has_own_checkpoint.load(); };
   const auto works_on_nothing = [](const ProgressPagePtr& page) {
     return page->first_step_ns != 0 && page->saved_steps < 0;
   };
-  if (std::ranges::any_of(pages, has_own)) return Saved::own_checkpoint;
+  const auto last_asked = with_rank_0 && !pages.empty() ? pages.begin() + 1 : pages.end();
+  if (std::any_of(pages.begin(), last_asked, has_own)) return Saved::own_checkpoint;
   return !pages.empty() && std::ranges::all_of(pages, works_on_nothing) ? Saved::nothing : Saved::unknown;
 }
 

@@ -45,8 +45,8 @@ void fill_end_before_restart(const Verdict& verdict, ExitReport& report);
 // Adds to what the first node measured how long its own ranks took to start.
 void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& report);
 
-// As the ranks' pages of the present attempt tell it.
-Saved saved_by(const std::vector<ProgressPagePtr>& pages);
+// As the pages of this node's ranks in the present attempt tell it. Rank 0 knows it best, if it is here; others know what was planned.
+Saved saved_by(const std::vector<ProgressPagePtr>& pages, bool with_rank_0);
 
 // Sets the command that goes on after a stop, if the user can type one on this node, and what rank 0 told in its train.json.
 void fill_going_on(const LogFolder& logs, const StopPlan& stop, ExitReport& report);

@@ -356,7 +356,7 @@ void RunLoop::end() {
   else if (!report_.whole)  // over several nodes the attempt is in the report by now
     report_attempt();
   if (shared_) fill_stand_stills(world_.nodes->stand_stills(), report_);
-  report_.saved = saved_by(state_.pages);
+  report_.saved = saved_by(state_.pages, own_span().first == 0);
   fill_going_on(logs_, plan_.stop, report_);
   report_.ended = Moment::now();
   metrics_.finish(report_.verdict.exit_code);
@@ -367,7 +367,7 @@ void RunLoop::end() {
 }
 
 void RunLoop::report_attempt() {
-  report_.saved = saved_by(state_.pages);
+  report_.saved = saved_by(state_.pages, own_span().first == 0);
   fill_attempt(state_, attempt_, logs_, last_words_.found(), report_);
   report_.error_was_shown =
       plan_.embedded && outputs_meet() && has_shown_error(report_, plan_.cluster.console);

@@ -108,9 +108,10 @@ void SharedRun::hurry(const Event& event) {
   if (signal != nullptr && signal->signal == SIGINT) sources_.nodes.send(Hurry{attempt_});
 }
 
-// While no rank is left here.
+// While no rank is left here, and some may be left elsewhere.
 void SharedRun::say_what_ctrl_c_does(const Verdict& verdict, const Event& event) {
-  if (!has_ended_ || !std::holds_alternative<SignalReceived>(event)) return;
+  if (!has_ended_ || !std::holds_alternative<SignalReceived>(event) || sources_.nodes.waits_for_nodes())
+    return;
   const Verdict& before = sources_.state.verdict;
   sources_.say(
       fmt::format("{}, waiting for the ranks of the other nodes to end; Ctrl-C kills them now",

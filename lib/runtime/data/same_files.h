@@ -1,4 +1,4 @@
-// Which samples of data sets are the same image in the same file, under whatever path.
+// Which samples of data sets are the same image in the same file. A folder may have several paths; links to files are not followed.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -13,8 +13,8 @@ struct SplitSamples {
 };
 
 // Of each class the same share goes to `test`, drawn by the seed: at least one sample where the class has two, never all of them.
-// The same on every machine for the same labels. `first_copies`: for each sample, the first one that is the same image, which has the
-// same fate; empty: all images differ.
+// The same on every machine for the same labels. `first_copies`: for each sample, the first one that is the same image, and goes to
+// the same side; empty: all images differ.
 SplitSamples split_by_class(const std::vector<std::int32_t>& labels, double share, std::int64_t seed,
                             const std::vector<std::int32_t>& first_copies = {});
 

@@ -100,18 +100,65 @@ TEST_CASE("the rows are bounded, and so is each of them") {
   RedrawnRows rows;
   rows.open("");
   std::string_view up = "\x1b[99999999999999999999A\x1b[5F\x1b[0A";
-  CHECK(rows.take(up) == "");
+  CHECK(rows.take(up, at(0s)) == "");
   const std::string downs(99, '\n'), line(10000, 'x');
   std::string_view text = downs;
-  CHECK(rows.take(text) == "");
+  CHECK(rows.take(text, at(0s)) == "");
   REQUIRE(rows.are_open());
   std::string_view last = "\n";
-  CHECK(rows.take(last) == "");
+  CHECK(rows.take(last, at(0s)) == "");
   CHECK_FALSE(rows.are_open());
   rows.open("");
   std::string_view is_long = line;
-  CHECK(rows.take(is_long) == line + "\n");
-  CHECK_FALSE(rows.are_open());
+  CHECK(rows.take(is_long, at(0s)) == "");
+  CHECK(rows.are_too_long());
+  CHECK(rows.take_row() == line);
+  CHECK_FALSE(rows.are_too_long());
+  LogText shown;
+  CHECK(shown.take("a\x1b[A" + line + "\n\xc3", at(0s)) == "a\n" + line + "\n");
+  CHECK(shown.take("\xa4\n", at(0s)) == "\xc3\xa4\n");
+}
+
+TEST_CASE("what is written after the cursor has moved to a row replaces it, also without a carriage return") {
+  for (const char* up : {"\x1b[F", "\x1b[A", "\x1b[A\x1b[J", "\x1b[1A\x1b[2K", "\x1b[A\x1b[K"}) {
+    LogText text;
+    text.keep_bar();
+    CHECK(text.take("loss 1\n", at(0s)) == "loss 1\n");
+    for (int step = 2; step < 100; ++step)
+      CHECK(text.take(up + ("loss " + std::to_string(step)) + "\n", at(0s)) == "");
+    CHECK(text.take("END\n", at(0s)) == "loss 99\nEND\n");
+  }
+}
+
+TEST_CASE("an exception that is printed below nested bars keeps its lines") {
+  LogText text;
+  text.keep_bar();
+  text.take(bar(0, "epoch 0") + bar(1, "batch 1"), at(0s));
+  CHECK(text.take("Traceback (most recent call last):\n  File \"a.py\"\nKeyError: 1\n", at(0s)) ==
+        "Traceback (most recent call last):\n  File \"a.py\"\nKeyError: 1\n");
+}
+
+TEST_CASE("a line above a bar is shown once the cursor has not been there for a second") {
+  const std::string message = epoch("epoch 0") + "\r       \rsaved\n\rtrain 1";
+  for (const std::string more : {"", "\rtrain 2"}) {
+    LogText text;
+    text.keep_bar();
+    CHECK(text.take(message, at(0s)) == "epoch 0\n");
+    CHECK(text.waits());
+    CHECK(text.take("", at(900ms)) == "");
+    CHECK(text.take(more, at(1s)) == "saved\n");
+    CHECK_FALSE(text.waits());
+  }
+}
+
+TEST_CASE("rows that a program reaches by moving down stay the same rows") {
+  LogText text;
+  text.keep_bar();
+  std::string log = "a 1\nb 1\n";
+  for (int state = 2; state < 300; ++state)
+    log +=
+        "\x1b[2A\ra " + std::to_string(state) + "\x1b[2B" + "\x1b[1A\rb " + std::to_string(state) + "\x1b[1E";
+  CHECK(text.take(log + "END\n", at(0s)) == "a 1\nb 1\na 299\nb 299\nEND\n");
 }
 
 TEST_CASE("colours and other escape sequences open no rows") {

@@ -233,8 +233,11 @@ TEST_CASE(
     scene.lose(2, 4s);
     scene.end({1}, 0);
     REQUIRE(scene.last<Note>(1) != nullptr);
-    CHECK(scene.last<Note>(1)->line ==
-          "node 1 (10.0.0.9, host) lost; waiting 30 s for 1 node to join (--elastic_timeout)");
+    CHECK(
+        scene.last<Note>(1)->line ==
+        "lost node 1 (10.0.0.9, host): no answer for 4 s; last heard 4.0 s ago; waiting 30 s for 1 node to join "
+        "(--elastic_timeout)");
+    CHECK(scene.last<Note>(1)->missing == "1 node");
     if (comes) {
       scene.say(9, Scene::join(1, 1));
       CHECK(scene.last<Again>(1) != nullptr);
@@ -249,6 +252,30 @@ TEST_CASE(
           "fleetrun: 1 node is left, and the run needs 2 (--nnodes)\n"));
     }
   }
+}
+
+TEST_CASE("hunt 22: a run that is stopped while it waits for nodes says why it waits") {
+  ElasticScene scene = running(range(2, 3), 2);
+  const NodeFailure failure =
+      Scene::failure(scene.now.time_since_epoch() / std::chrono::nanoseconds(1), "rank 0 exited with code 3");
+  scene.say(1, Failed{0, failure});
+  scene.now += 2s;
+  scene.lose(2, 1s);
+  scene.say(1, Ended{.attempt = 0, .failure = failure, .ranks = {}});
+  REQUIRE(scene.last<Note>(1) != nullptr);
+  CHECK(scene.last<Note>(1)->line.starts_with(
+      "rank 0 exited with code 3; node 1 (10.0.0.9, host) lost; waiting 30 s for 1 node"));
+  NodeFailure stopped = Scene::failure(failure.at, "stopped by SIGTERM (15) on node 0", "stopped");
+  stopped.signal = 15;
+  scene.say(1, Failed{0, stopped});
+  REQUIRE(scene.last<Over>(1) != nullptr);
+  const NodeFailure& end = *scene.last<Over>(1)->failure;
+  CHECK(end.cause == "stopped");
+  CHECK(end.signal == 15);
+  CHECK(end.line ==
+        "stopped by SIGTERM (15) on node 0 while waiting for nodes to join after: rank 0 exited with code 3");
+  CHECK(end.block.starts_with("rank 0 exited with code 3\nfleetrun: then lost node 1"));
+  CHECK(end.block.ends_with("fleetrun: " + end.line + "\n"));
 }
 
 TEST_CASE(

@@ -154,16 +154,19 @@ std::vector<ProgressPagePtr> make_pages(std::size_t ranks) {
 TEST_CASE(
     "hunt 19: the run knows that nothing was saved once all ranks work, and have loaded no checkpoint") {
   const std::vector<ProgressPagePtr> pages = make_pages(2);
-  CHECK(saved_by({}) == Saved::unknown);
-  CHECK(saved_by(pages) == Saved::unknown);
+  CHECK(saved_by({}, true) == Saved::unknown);
+  CHECK(saved_by(pages, true) == Saved::unknown);
   pages[0]->first_step_ns = 1;
-  CHECK(saved_by(pages) == Saved::unknown);
+  CHECK(saved_by(pages, true) == Saved::unknown);
   pages[1]->first_step_ns = 1;
-  CHECK(saved_by(pages) == Saved::nothing);
+  CHECK(saved_by(pages, true) == Saved::nothing);
+  pages[1]->has_own_checkpoint = true;  // the plan of a rank that does not write
+  CHECK(saved_by(pages, true) == Saved::nothing);
+  CHECK(saved_by(pages, false) == Saved::own_checkpoint);
   pages[0]->saved_steps = 7;
-  CHECK(saved_by(pages) == Saved::unknown);
+  CHECK(saved_by(pages, true) == Saved::unknown);
   pages[0]->has_own_checkpoint = true;
-  CHECK(saved_by(pages) == Saved::own_checkpoint);
+  CHECK(saved_by(pages, true) == Saved::own_checkpoint);
 }
 
 TEST_CASE("a run that was stopped on all nodes in the pause before a restart has the command that goes on") {

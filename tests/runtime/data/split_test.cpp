@@ -48,7 +48,7 @@ TEST_CASE("however large the share, each class keeps a sample to train on") {
   CHECK(counts_of(split_by_class(labels, 0.99, 1).train, labels) == std::vector<int>{1, 1, 0, 0});
 }
 
-TEST_CASE("copies of an image have its fate, and a class of copies of one image stays in training") {
+TEST_CASE("copies of an image go to the same side, and a class of copies of one image stays in training") {
   const std::vector<std::int32_t> labels = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1};
   const std::vector<std::int32_t> first = {0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 8};
   for (const std::int64_t seed : {1, 2, 3}) {

@@ -19,6 +19,11 @@ std::string describe(const ImageShape& shape) {
   return fmt::format("[{},{},{}]", shape.channels, shape.height, shape.width);
 }
 
+// " (a.png is 8x8 and b.png 20x12)"; "": the images are alike, or the job sets their size.
+std::string describe_unlike(const DataSet& set) {
+  return set.unlike().empty() ? "" : fmt::format(" ({})", set.unlike());
+}
+
 // The first label that is not the number by which its class is named: 0 of {"1", "10", "2"}. Nothing if some names are no numbers.
 std::optional<std::size_t> first_other_number(const std::vector<std::string>& names) {
   std::optional<std::size_t> first;
@@ -76,8 +81,9 @@ std::unique_ptr<DataSet> open_test_set(const job::DataSetSpec& spec, const std::
 void check_same_kind(const DataSet& train, const DataSet& test) {
   if (!(train.shape() == test.shape()))
     throw Error(ErrorKind::data,
-                fmt::format("data.test has images of {}, data.train of {}; they must agree",
-                            describe(test.shape()), describe(train.shape())),
+                fmt::format("data.test has images of {}, data.train of {}; they must agree{}{}",
+                            describe(test.shape()), describe(train.shape()), describe_unlike(train),
+                            describe_unlike(test)),
                 "set image_size and channels of both");
   if (test.classes() > train.classes())
     throw Error(ErrorKind::data,
@@ -101,16 +107,12 @@ std::string compare_labels(const DataSet& test, std::string_view name, const std
                             "the names are not known",
                             name, plural(test.classes(), "class", "es"), classes),
                 "an image_list gives each image its label, and labels count from 0");
-  if (const auto label = first_other_number(known.empty() ? found : known))
-    return known.empty()
-               ? fmt::format(
-                     "warning: the model was trained with labels, and the folders of {} are sorted as "
-                     "text: fleetrun takes label {} for the folder {}",
-                     name, *label, found[*label])
-               : fmt::format(
-                     "warning: {} has labels, and the model was trained with folders that were sorted "
-                     "as text: fleetrun takes label {} for the folder {}",
-                     name, *label, known[*label]);
+  const std::vector<std::string>& names = known.empty() ? found : known;
+  if (const auto label = first_other_number(names))
+    return fmt::format(
+        "warning: fleetrun sorts class folders as text, so folder {} has label {}; {}", names[*label], *label,
+        known.empty() ? fmt::format("{} has folders, and the model was trained on numbers as labels", name)
+                      : fmt::format("the model was trained on folders, and {} has numbers as labels", name));
   if (!known.empty()) return "";
   return fmt::format(
       "warning: the classes of the model have no names: {} takes label 0 for {} and so on, in the "

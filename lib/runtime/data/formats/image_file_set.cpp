@@ -12,6 +12,7 @@
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
+#include "base/text/printable.h"
 #include "runtime/data/formats/read_bytes.h"
 
 namespace fleetrun::runtime {
@@ -69,8 +70,8 @@ void find_common_shape(const std::vector<std::string>& paths, int channels, Data
       first = path;
     }
     if (shape->width == common->width && shape->height == common->height) continue;
-    facts.unlike = fmt::format("{} is {}x{} and {} {}x{}", first, common->width, common->height, path,
-                               shape->width, shape->height);
+    facts.unlike = fmt::format("{} is {}x{} and {} {}x{}", printable(first), common->width, common->height,
+                               printable(path), shape->width, shape->height);
     return;
   }
   if (!common && !paths.empty()) refuse_all(paths, scratch);

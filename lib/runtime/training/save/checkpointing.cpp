@@ -140,8 +140,8 @@ bool Checkpointing::after_step(const TrainingState& state, bool last) {
   if (requests.stop) {
     wait_for_writer();
     tell_results();
-    // On all ranks, for those on other nodes. In the log folder, of one node, only rank 0 knows whether the save failed.
-    if (saves_ == Saves::planned) training_.page.has_own_checkpoint = true;
+    // Rank 0 has told whether it is complete. The others, which may be on other nodes, take that for granted, but not in the log folder.
+    if (saves_ == Saves::planned && !writer_) training_.page.has_own_checkpoint = true;
     if (results_.last_problem)
       throw Error(ErrorKind::io, fmt::format("stopped, and the checkpoint of {} could not be written: {}",
                                              describe(state), *results_.last_problem));

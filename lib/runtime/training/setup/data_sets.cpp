@@ -35,7 +35,7 @@ LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timel
   return options;
 }
 
-// What nobody may have meant: files that are no images, and a size that a few images decide.
+// Notes ignored files, and images whose sizes differ.
 void note_files(std::string_view key, const DataSet& set, std::vector<std::string>& notes) {
   if (const std::string told = describe(set.ignored()); !told.empty())
     notes.push_back(fmt::format("{}: {}", key, told));
