@@ -50,6 +50,11 @@ void check_found(const Answer& answer, const std::string& topic, const std::stri
   CHECK_MESSAGE(contains(finding["text"].get<std::string>(), text), answer.all);
 }
 
+// Tests that run at the same time may slow down all nodes so much that the doctor says only that.
+bool says_only_that_machine_is_busy(const Answer& answer) {
+  return answer.code == 0 && contains(answer.whole["findings"].dump(), "other programs use its CPUs");
+}
+
 TEST_CASE("the doctor finds nothing on healthy nodes") {
   if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
   const Namespaces network(kNodes);
@@ -71,9 +76,18 @@ TEST_CASE("the doctor names a slow node: a CPU quota of 50 %") {
                                         : group->set("cpu.max", "50000 100000")))
     LEAVE_OUT("this process may not make a cgroup with a CPU quota");
   const Namespaces network(kNodes);
-  Cluster cluster(kNodes, &network);
-  cluster.start_after(kOdd, {"/bin/sh", "-c", group->enter() + "; exec \"$@\"", "sh"});
-  check_found(examine(cluster), "cpu", "its CPU is slow");
+  const auto examine_with_quota = [&] {
+    Cluster cluster(kNodes, &network);
+    cluster.start_after(kOdd, {"/bin/sh", "-c", group->enter() + "; exec \"$@\"", "sh"});
+    return examine(cluster);
+  };
+  Answer answer = examine_with_quota();
+  for (int again = 0; again < 10 && says_only_that_machine_is_busy(answer); ++again)
+    answer = examine_with_quota();
+  if (says_only_that_machine_is_busy(answer))
+    LEAVE_OUT(
+        "other programs use the CPUs of this machine all the time, so no node is slower than the others");
+  check_found(answer, "cpu", "its CPU is slow");
 }
 
 TEST_CASE("the doctor names a node that nobody can connect to, though it can connect to all") {
