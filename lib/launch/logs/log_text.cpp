@@ -94,7 +94,9 @@ void LogText::take_lines(std::string_view& bytes, std::string& text) {
       text += show(std::exchange(unfinished_, "").append(lines.substr(0, whole)));
   }
   unfinished_ += lines.substr(whole);
-  if (!bytes.empty()) rows_.open(std::exchange(unfinished_, ""));
+  if (bytes.empty()) return;
+  if (unfinished_.size() > kLongestUnfinished) text += show_unfinished("\n");  // no row of a terminal
+  rows_.open(std::exchange(unfinished_, ""));
 }
 
 // What stands in front of a carriage return is complete; what follows it will replace it.

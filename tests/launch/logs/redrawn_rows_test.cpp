@@ -119,6 +119,15 @@ TEST_CASE("the rows are bounded, and so is each of them") {
   CHECK(shown.take("\xa4\n", at(0s)) == "\xc3\xa4\n");
 }
 
+TEST_CASE("a line that is longer than any row may stand in front of a cursor that moves up") {
+  const std::string line(10000, 'x');
+  for (const char* up : {"\x1b[A", "\x1b[A\x1b[A", "\x1b[F"}) {
+    LogText text;
+    CHECK(text.take(line + up + "y" + up + line + up + "z\n", at(0s)) + text.finish() ==
+          line + "\ny\n" + line + "\nz\n");
+  }
+}
+
 TEST_CASE("what is written after the cursor has moved to a row replaces it, also without a carriage return") {
   for (const char* up : {"\x1b[F", "\x1b[A", "\x1b[A\x1b[J", "\x1b[1A\x1b[2K", "\x1b[A\x1b[K"}) {
     LogText text;
