@@ -106,9 +106,12 @@ TEST_CASE("hunt 7: a process of multiprocessing that loses its parent is not nam
       "    raise ValueError('label 12 is out of range')\n");
   CHECK_MESSAGE(named.starts_with("ValueError: label 12 is out of range ("), named);
   const std::string late = exception_of(
-      "import multiprocessing as mp, os, time\n"
-      "def work(queue, up, address):\n    up.set()\n"
-      "    while os.path.exists(address): time.sleep(0.01)\n"
+      "import multiprocessing as mp, socket\n"
+      "def work(queue, up, address):\n"
+      "    end = socket.socket(socket.AF_UNIX)\n"
+      "    end.connect(address)\n"
+      "    up.set()\n"
+      "    while end.recv(1000): pass\n"  // until the manager has ended
       "    queue.get()\n"
       "if __name__ == '__main__':\n"
       "    manager = mp.Manager()\n"

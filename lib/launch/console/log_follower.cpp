@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "base/error/error.h"
@@ -10,8 +9,7 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kChunk = 64 * 1024;                 // bytes; what a pipe holds by default
-constexpr auto kFinishedAfter = std::chrono::seconds(1);  // see LogText::waits()
+constexpr std::size_t kChunk = 64 * 1024;  // bytes; what a pipe holds by default
 
 }  // namespace
 
@@ -41,7 +39,7 @@ void LogFollower::copy_some() {
 void LogFollower::show_by_now() {
   if (const std::string text = text_.take("", Clock::now()); !text.empty()) stream_.write_of_rank(text);
   if (!text_.waits() || std::exchange(looks_later_, true)) return;
-  loop_.call_at(Clock::now() + kFinishedAfter, [this] {
+  loop_.call_at(Clock::now() + RedrawnRows::kFinishedAfter, [this] {
     looks_later_ = false;
     if (file_.is_open()) look();
   });

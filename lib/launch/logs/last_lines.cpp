@@ -45,7 +45,7 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t count) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   bool was_redrawn = false;
   while (!text.empty() && lines.size() < count) {
-    const std::size_t start = text.rfind('\n') + 1;  // 0: it is the first line
+    const std::size_t start = text.rfind('\n') + 1;  // 0 in the first line
     const std::string_view line = text.substr(start);
     text = text.substr(0, start == 0 ? 0 : start - 1);
     const std::size_t last = line.rfind(kEscape);

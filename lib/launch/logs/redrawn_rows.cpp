@@ -11,13 +11,12 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr std::size_t kMostRows = 100;     // more than a terminal has
-constexpr std::size_t kLongestRow = 8192;  // bytes; a longer one is no row of a terminal
+constexpr std::size_t kLongestRow = 8192;  // bytes; longer text is not a row of a terminal
 constexpr std::string_view kEraseLine = "\x1b[2K";
 
 // Both spellings of the sequences that erase what follows the cursor in its row, and that and all rows below (EL, ED).
 constexpr std::string_view kEraseRest = "\x1b[K", kEraseRestToo = "\x1b[0K";
 constexpr std::string_view kEraseBelow = "\x1b[J", kEraseBelowToo = "\x1b[0J";
-constexpr auto kFinishedAfter = std::chrono::seconds(1);
 
 bool is_blank(const std::string& state) { return state.find_first_not_of(" \t") == std::string::npos; }
 

@@ -1,6 +1,7 @@
 // The rows of a terminal that a program writes again and again by moving the cursor up: nested progress bars, such as tqdm's, and tables,
 // such as rich's.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -25,17 +26,18 @@ class RedrawnRows {
   // Returns what close() returns if it closes the rows, else "".
   std::string take(std::string_view& text, TimePoint now);
 
-  // Whether the row with the cursor is longer than those of any terminal, so that it is none. take() takes nothing more then.
+  // Whether the row with the cursor is too long for a terminal. Then take() stops.
   bool are_too_long() const;
   std::string take_row();  // its text; the row is empty then
 
-  // Returns each row whose present state nobody has seen, as a line.
+  // Returns the rows whose state has not been shown yet, each as a line.
   std::string close();
 
   // The same, but the rows stay open.
   std::string show_changes();
 
-  // The same for the rows above the cursor to which it has not returned for a second: they are finished, and no longer belong to these rows.
+  // Returns the rows that are finished, as show_changes() does, and removes them: those above the cursor to which it has not returned for this time.
+  static constexpr auto kFinishedAfter = std::chrono::seconds(1);
   std::string drop_finished(TimePoint now);
 
   bool have_row_above() const { return cursor_ > 0; }  // above the cursor

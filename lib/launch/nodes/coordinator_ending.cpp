@@ -132,7 +132,8 @@ Coordinator::Actions Coordinator::lost(PeerId peer, const std::string& why, Time
       fmt::format("lost {}: {}; last heard {:.1f} s ago", name_of(*node), why, in_seconds(now - last_heard));
   NodeFailure failure = failure_of_nodes(ErrorKind::temporary, line);
   failure.cause = "node_lost";
-  // A node whose kernel told us has worked until then. One that fell silent may have been lost at any time before its next beat.
+  // If the kernel of the node closed the connection, the node worked until then. A silent node may have failed at any time before its next beat
+  // was due.
   const TimePoint earliest = ended ? std::max(last_heard, now - kNewsTakes) : last_heard;
   const TimePoint latest = ended ? now : std::min(now, last_heard + kNodeBeat);
   failure.at = earliest.time_since_epoch() / std::chrono::nanoseconds(1);

@@ -15,7 +15,7 @@ class RealSources {
  public:
   std::string operator()(const DataSet& set, int sample) {
     const std::string source = set.source_of(sample);
-    const std::size_t name = source.rfind('/') + 1;  // 0: there is no folder
+    const std::size_t name = source.rfind('/') + 1;  // 0 if there is no folder
     return real_folder(source.substr(0, name)) + "/" + source.substr(name);
   }
 

@@ -378,34 +378,33 @@ TEST_CASE("hunt 11: another node that is lost after a failure is named, too") {
         "fleetrun: then lost node 1 (10.0.0.9, host): no answer for 4 s; last heard 4.0 s ago\n");
 }
 
-TEST_CASE(
-    "hunt 22: a node that left after a rank had failed is not the cause, however long ago it was heard") {
+// How a run of two nodes ends if rank 0 failed some time ago, and then node 1 is lost.
+NodeFailure end_after(Clock::duration failed_ago, const std::function<void(Scene& scene)>& lose) {
   Scene scene(2);
   scene.run_two();
   scene.now += 1min;
-  const auto failed_at = (scene.now - 900ms).time_since_epoch() / std::chrono::nanoseconds(1);
+  const auto failed_at = (scene.now - failed_ago).time_since_epoch() / std::chrono::nanoseconds(1);
   const NodeFailure failure = Scene::failure(failed_at, "rank 0 exited with code 3");
   scene.say(1, Failed{0, failure});
-  scene.take(scene.coordinator.lost(2, "it left", scene.now - 950ms, scene.now, true));
+  lose(scene);
   scene.say(1, Ended{.attempt = 0, .failure = failure, .ranks = {}});
   REQUIRE(scene.last<Over>(1) != nullptr);
-  CHECK(scene.last<Over>(1)->failure->line == "rank 0 exited with code 3");
-  CHECK(scene.last<Over>(1)->failure->block.find("fleetrun: then lost node 1") != std::string::npos);
+  return *scene.last<Over>(1)->failure;
+}
+
+TEST_CASE(
+    "hunt 22: a node that left after a rank had failed is not the cause, however long ago it was heard") {
+  const NodeFailure end = end_after(900ms, [](Scene& scene) {
+    scene.take(scene.coordinator.lost(2, "it left", scene.now - 950ms, scene.now, true));
+  });
+  CHECK(end.line == "rank 0 exited with code 3");
+  CHECK(end.block.find("fleetrun: then lost node 1") != std::string::npos);
 }
 
 TEST_CASE("hunt 22: of a node that fell silent, nobody knows whether it was lost before a rank failed") {
-  Scene scene(2);
-  scene.run_two();
-  scene.now += 1min;
-  const auto failed_at = (scene.now - 3500ms).time_since_epoch() / std::chrono::nanoseconds(1);
-  const NodeFailure failure = Scene::failure(failed_at, "rank 0 exited with code 3");
-  scene.say(1, Failed{0, failure});
-  scene.lose(2, 4s);
-  scene.say(1, Ended{.attempt = 0, .failure = failure, .ranks = {}});
-  REQUIRE(scene.last<Over>(1) != nullptr);
-  CHECK(scene.last<Over>(1)->failure->cause == "node_lost");
-  CHECK(scene.last<Over>(1)->failure->block.find("fleetrun: rank 0 exited with code 3 at the same time") !=
-        std::string::npos);
+  const NodeFailure end = end_after(3500ms, [](Scene& scene) { scene.lose(2, 4s); });
+  CHECK(end.cause == "node_lost");
+  CHECK(end.block.find("fleetrun: rank 0 exited with code 3 at the same time") != std::string::npos);
 }
 
 TEST_CASE("messages of an earlier attempt change nothing") {

@@ -24,7 +24,7 @@ std::string describe_unlike(const DataSet& set) {
   return set.unlike().empty() ? "" : fmt::format(" ({})", set.unlike());
 }
 
-// The first label that is not the number by which its class is named: 0 of {"1", "10", "2"}. Nothing if some names are no numbers.
+// The first label whose class has another number as its name, such as 0 in {"1", "10", "2"}. Returns nothing if a name is not a number.
 std::optional<std::size_t> first_other_number(const std::vector<std::string>& names) {
   std::optional<std::size_t> first;
   for (std::size_t label = 0; label < names.size(); ++label) {

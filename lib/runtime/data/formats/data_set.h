@@ -20,8 +20,8 @@ struct DataSetFacts {
   std::vector<std::string> class_names;  // empty where the format has none
   std::vector<std::int32_t> labels;      // one for each sample, 0 <= label < classes
   IgnoredFiles ignored;
-  std::string
-      unlike;  // two files whose sizes differ, if that decided the shape: "a.png is 8x8 and b.png 20x12"
+  // Two files of different sizes, if they are the reason for the shape: "a.png is 8x8 and b.png 20x12".
+  std::string unlike;
 };
 
 // What reading needs besides: one for each thread that reads.

@@ -35,7 +35,7 @@ LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timel
   return options;
 }
 
-// Notes ignored files, and images whose sizes differ.
+// Adds a note about ignored files, and one about images of different sizes.
 void note_files(std::string_view key, const DataSet& set, std::vector<std::string>& notes) {
   if (const std::string told = describe(set.ignored()); !told.empty())
     notes.push_back(fmt::format("{}: {}", key, told));

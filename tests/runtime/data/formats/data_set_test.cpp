@@ -56,7 +56,7 @@ TEST_CASE(
               [&] { compare_labels(folder, "pets", {}, 3); });
 }
 
-TEST_CASE("hunt 17: a warning names the first folder whose number is not its label") {
+TEST_CASE("hunt 17: a warning names the first class folder whose number differs from its label") {
   const std::vector<std::string> numbers = {"0", "1", "10", "2"};
   const FixedSet folder({3, 8, 8}, 4, numbers), list({3, 8, 8}, 4, {});
   const std::string start = "warning: fleetrun sorts class folders as text, so folder 10 has label 2; ";

@@ -110,7 +110,7 @@ TEST_CASE("hunt 17: data.split sets apart files, also those that a list names mo
       CHECK(sets.test->source_of(test) != sets.train->source_of(train));
 }
 
-TEST_CASE("a line tells of a list whose labels count from 1") {
+TEST_CASE("the log says that a list has no label 0") {
   const Pets pets;
   job::DataSpec spec;
   spec.train = list_of(pets, "cat/0.png 1\ndog/0.png 2\n");
