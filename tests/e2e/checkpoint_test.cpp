@@ -422,6 +422,36 @@ TEST_CASE("a checkpoint whose classes have other names is refused, and other mea
   CHECK_MESSAGE(contains(renamed.err, " is b, of data.train c; the names must agree\n"), renamed.err);
 }
 
+TEST_CASE("hunt 20: a training goes on with names instead of numbers only if these are the same labels") {
+  const Launch launch;
+  std::string list;
+  for (int label = 0; label < 11; ++label) {
+    const std::string folder = "train/" + std::to_string(label);
+    std::filesystem::create_directories(launch.folder / folder);
+    launch.folder.write(folder + "/1.png",
+                        runtime::make_png({}, 4, 4, std::string(48, static_cast<char>('a' + label))));
+    list += folder + "/1.png " + std::to_string(label) + "\n";
+  }
+  launch.folder.write("list.txt", list);
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "image_list", "list": "list.txt", "root": "."}, "batch_size": 1}, "train": {"epochs": 1},
+    "checkpoint": {"dir": "saved"}})");
+  const std::string folders = R"(data.train={"format": "image_folder", "path": "train"})";
+  const ChildResult by_numbers = train(launch, {}, 1);
+  REQUIRE_MESSAGE(by_numbers.code == 0, by_numbers.err);
+  const ChildResult sorted_otherwise = train(launch, {"train.epochs=2", folders}, 1);
+  CHECK(sorted_otherwise.code == 65);
+  CHECK_MESSAGE(contains(sorted_otherwise.err,
+                         "fleetrun sorts class names as text, so 10 has label 2; data.train has "
+                         "names of classes, and checkpoint "),
+                sorted_otherwise.err);
+  std::filesystem::rename(launch.folder / "train/10", launch.folder / "train/x");
+  const ChildResult other_names = train(launch, {"train.epochs=2", folders}, 1);
+  CHECK_MESSAGE(other_names.code == 0, other_names.err);
+  CHECK_MESSAGE(contains(other_names.out, "in the order of the names, so label 0 is 0 and label 10 is x\n"),
+                other_names.out);
+}
+
 // Of the newest complete checkpoint; 0 without any. Nothing but complete ones has such a name.
 long newest_step(const Training& training) {
   const Words names = saved(training);

@@ -334,7 +334,8 @@ TEST_CASE("a model without names of classes takes the labels of folders by their
   const auto eval = [&](const char* folder) {
     return launch.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "out/model.safetensors", folder});
   };
-  CHECK_MESSAGE(contains(eval("set").err, "/set takes label 0 for a and so on"), eval("set").err);
+  CHECK_MESSAGE(contains(eval("set").err, "in the order of the names, so label 0 is a and label 1 is b\n"),
+                eval("set").err);
   CHECK(eval("less").code == 65);
   CHECK_MESSAGE(contains(eval("less").err, "/less has 1 class, the model 2 without names"), eval("less").err);
 }
@@ -366,6 +367,25 @@ TEST_CASE("eval warns of pixels that the job scales otherwise than the training 
   for (const char* line : {"warning: data.test.mean is [0], and was [120] when the model was trained\n",
                            "warning: data.test.std is [255], and was [48] when the model was trained\n"})
     CHECK_MESSAGE(contains(result.err, line), result.err);
+}
+
+TEST_CASE("hunt 20: the hint about the size of images names the data set that the job has") {
+  const Launch launch;
+  for (const char* name : {"a", "b"}) {
+    std::filesystem::create_directories(launch.folder / (std::string("set/") + name));
+    for (int i = 0; i < 4; ++i)
+      launch.folder.write(fmt::format("set/{}/{}.png", name, i),
+                          runtime::make_png({}, 4, 4, std::string(48, *name)));
+  }
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "image_folder", "path": "set"}, "split": 0.3, "batch_size": 2},
+    "train": {"max_steps": 1}, "output": {"dir": "out"}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
+  const ChildResult result =
+      launch.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "job.json", "data.train.image_size=8"});
+  CHECK(result.code == 65);
+  CHECK_MESSAGE(contains(result.err, "hint: data.train.image_size=4 data.train.channels=3 makes them so"),
+                result.err);
 }
 
 TEST_CASE("eval says what it lacks") {

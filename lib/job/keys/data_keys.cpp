@@ -98,7 +98,7 @@ Key data_keys() {
           make_key(
               "split", data(&DataSpec::split),
               "share of the images of data.train that is set aside for evaluations and not trained on; "
-              "train.seed draws it from each class; only without data.test",
+              "train.seed draws it from each class; symbolic links to one file stay together; only without data.test",
               {.range = {.least = 0, .most = 1, .above_least = true, .below_most = true}, .absent = "none"}),
           make_key("batch_size", data(&DataSpec::batch_size), "samples per rank in each step",
                    {.range = Range::from(1),

@@ -9,27 +9,56 @@
 namespace fleetrun::runtime {
 namespace {
 
-// Names each sample by the real path of its folder. Millions of files lie in few folders, so it asks the file system for each folder
-// once.
+namespace fs = std::filesystem;
+
+constexpr int kMostLinks = 40;  // one after another, as in Linux (path_resolution(7))
+
+struct RealFolder {
+  std::string path;  // without links
+  bool has_links = false;
+};
+
+RealFolder look_into(const std::string& folder) {
+  RealFolder real = {folder};
+  std::error_code problem;
+  const fs::path path = fs::canonical(folder.empty() ? "." : folder, problem);
+  if (problem) return real;
+  real.path = path.string();
+  for (fs::directory_iterator entry(path, problem), end; !problem && entry != end; entry.increment(problem)) {
+    std::error_code unknown;
+    real.has_links = entry->is_symlink(unknown);
+    if (real.has_links) break;
+  }
+  return real;
+}
+
+// Names each sample by the real path of its file. Millions of files lie in few folders, so it asks the file system for each folder once,
+// and for single files only where a folder has links.
 class RealSources {
  public:
   std::string operator()(const DataSet& set, int sample) {
-    const std::string source = set.source_of(sample);
-    const std::size_t name = source.rfind('/') + 1;  // 0 if there is no folder
-    return real_folder(source.substr(0, name)) + "/" + source.substr(name);
+    std::string path = set.source_of(sample);
+    for (int links = 0; links < kMostLinks; ++links) {
+      const std::size_t name = path.rfind('/') + 1;  // 0 if there is no folder
+      const RealFolder& folder = folder_of(path.substr(0, name));
+      path = folder.path + "/" + path.substr(name);
+      if (!folder.has_links) break;
+      std::error_code is_no_link;
+      const fs::path target = fs::read_symlink(path, is_no_link);
+      if (is_no_link) break;
+      path = (fs::path(folder.path) / target).string();  // an absolute target replaces the folder
+    }
+    return path;
   }
 
  private:
-  const std::string& real_folder(const std::string& folder) {
-    const auto [found, is_new] = real_.try_emplace(folder, folder);
-    std::error_code problem;
-    const auto real =
-        is_new ? std::filesystem::canonical(folder.empty() ? "." : folder, problem) : std::filesystem::path();
-    if (is_new && !problem) found->second = real.string();
-    return found->second;
+  const RealFolder& folder_of(const std::string& folder) {
+    const auto found = folders_.find(folder);
+    return found != folders_.end() ? found->second
+                                   : folders_.emplace(folder, look_into(folder)).first->second;
   }
 
-  std::unordered_map<std::string, std::string> real_;
+  std::unordered_map<std::string, RealFolder> folders_;
 };
 
 }  // namespace

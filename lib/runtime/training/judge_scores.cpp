@@ -66,7 +66,7 @@ void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric)
         name_of(metric), name_of(best.metric));
   else if (!is_comparable(run, best, metric))
     run.out << fmt::format(
-        "{} has other samples than when the checkpoint was written: only later epochs count as the best\n",
+        "{} has other samples, or images of another size, than when the checkpoint was written: only later epochs count as the best\n",
         evaluated_key(run));
   else
     run.out << fmt::format(
@@ -111,7 +111,7 @@ void take_over_improvement(Run& run, const job::EarlyStoppingSpec& stopping) {
         name_of(stopping.metric), name_of(improvement.best->metric));
   else
     run.out << fmt::format(
-        "{} has other samples than when the checkpoint was written: the count of train.early_stopping starts anew",
+        "{} has other samples, or images of another size, than when the checkpoint was written: the count of train.early_stopping starts anew",
         evaluated_key(run));
   run.out << std::endl;
   improvement = {};

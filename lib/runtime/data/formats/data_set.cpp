@@ -1,14 +1,11 @@
 #include "runtime/data/formats/data_set.h"
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
-#include "base/text/printable.h"
 #include "job/spec/data_set_facts.h"
 #include "runtime/data/formats/formats.h"
 
@@ -22,19 +19,6 @@ std::string describe(const ImageShape& shape) {
 // " (a.png is 8x8 and b.png 20x12)"; "": the images are alike, or the job sets their size.
 std::string describe_unlike(const DataSet& set) {
   return set.unlike().empty() ? "" : fmt::format(" ({})", set.unlike());
-}
-
-// The first label whose class has another number as its name, such as 0 in {"1", "10", "2"}. Returns nothing if a name is not a number.
-std::optional<std::size_t> first_other_number(const std::vector<std::string>& names) {
-  std::optional<std::size_t> first;
-  for (std::size_t label = 0; label < names.size(); ++label) {
-    const std::string& name = names[label];
-    std::size_t number = 0;
-    const auto [end, problem] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (problem != std::errc() || end != name.data() + name.size()) return std::nullopt;
-    if (number != label && !first) first = label;
-  }
-  return first;
 }
 
 }  // namespace
@@ -95,29 +79,6 @@ void check_same_kind(const DataSet& train, const DataSet& test) {
       ErrorKind::data,
       fmt::format("class {} of data.train is {}, of data.test {}; the names must agree", ours - known.begin(),
                   ours == known.end() ? "missing" : *ours, theirs == found.end() ? "missing" : *theirs));
-}
-
-std::string compare_labels(const DataSet& test, std::string_view name, const std::vector<std::string>& known,
-                           int classes) {
-  const std::vector<std::string>& found = test.class_names();
-  if (known.empty() == found.empty()) return "";
-  if (known.empty() && test.classes() < classes)
-    throw Error(ErrorKind::data,
-                fmt::format("{} has {}, the model {} without names: the labels that belong to "
-                            "the names are not known",
-                            name, plural(test.classes(), "class", "es"), classes),
-                "an image_list gives each image its label, and labels count from 0");
-  const std::vector<std::string>& names = known.empty() ? found : known;
-  if (const auto label = first_other_number(names))
-    return fmt::format(
-        "warning: fleetrun sorts class folders as text, so folder {} has label {}; {}", names[*label], *label,
-        known.empty() ? fmt::format("{} has folders, and the model was trained on numbers as labels", name)
-                      : fmt::format("the model was trained on folders, and {} has numbers as labels", name));
-  if (!known.empty()) return "";
-  return fmt::format(
-      "warning: the classes of the model have no names: {} takes label 0 for {} and so on, in the "
-      "order of the names",
-      name, printable(found.front()));
 }
 
 }  // namespace fleetrun::runtime

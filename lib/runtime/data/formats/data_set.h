@@ -91,10 +91,4 @@ std::unique_ptr<DataSet> open_test_set(const job::DataSetSpec& spec,
 // A model trained on one must fit the other: throws Error(data) when shape, classes or their names differ.
 void check_same_kind(const DataSet& train, const DataSet& test);
 
-// A warning if only one of the model and `test` has names of classes, and the order of the names may not be that of the labels; else "".
-// `known`: the names of the model's classes. `classes`: how many it has. `name`: what the user calls the test set.
-// Throws Error(data) if `test` has the names and may lack a class, which would shift the labels.
-std::string compare_labels(const DataSet& test, std::string_view name, const std::vector<std::string>& known,
-                           int classes);
-
 }  // namespace fleetrun::runtime

@@ -22,6 +22,7 @@
 #include "base/text/printable.h"
 #include "job/spec/data_set_facts.h"
 #include "runtime/checkpoint/model_card.h"
+#include "runtime/data/formats/class_names.h"
 #include "runtime/data/order/sampler.h"
 #include "runtime/observe/gather_texts.h"
 #include "runtime/training/evaluation/evaluator.h"
@@ -118,7 +119,8 @@ ModelFacts facts_of_model(const job::JobSpec& job, const std::optional<ModelCard
                 fmt::format("the images of {} are [{},{},{}], and the model takes [{},{},{}]",
                             path_of(*job::evaluated_set(job.data)), shape.channels, shape.height, shape.width,
                             channels, height, width),
-                fmt::format("data.test.image_size={} data.test.channels={} makes them so", height, channels));
+                fmt::format("{0}.image_size={1} {0}.channels={2} makes them so",
+                            job.data.split ? "data.train" : "data.test", height, channels));
   if (data.test->classes() > facts.classes)
     throw Error(ErrorKind::data,
                 fmt::format("{} has {} classes, and the model only {}",

@@ -23,6 +23,7 @@
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/snapshot.h"
+#include "runtime/data/formats/class_names.h"
 #include "runtime/optim/loss_scaling.h"
 #include "runtime/training/save/rate_after_resume.h"
 
@@ -152,11 +153,14 @@ std::optional<ModelCard> card_of(const Checkpoint& checkpoint) {
   return read_model_card(metadata, checkpoint.path);
 }
 
-// The model would answer with other names than it has learned.
-void check_classes(const Checkpoint& checkpoint, const std::vector<std::string>& now) {
+// The model would answer with other names than it has learned. Returns a line for the user, or "".
+std::string check_classes(const Checkpoint& checkpoint, const std::vector<std::string>& now) {
   const std::optional<ModelCard> card = card_of(checkpoint);
-  if (!card) return;
+  if (!card) return "";
   const std::vector<std::string>& saved = card->class_names;
+  const LabelNote note =
+      compare_names_and_numbers({"checkpoint " + checkpoint.path, saved}, {"data.train", now});
+  if (note.contradicts) throw Error(ErrorKind::data, note.text, kStartAnew);
   const std::size_t both = std::min(saved.size(), now.size());
   for (std::size_t label = 0; label < both; ++label)
     if (saved[label] != now[label])
@@ -164,6 +168,7 @@ void check_classes(const Checkpoint& checkpoint, const std::vector<std::string>&
                   fmt::format("class {} of checkpoint {} is {}, of data.train {}; the names must agree",
                               label, checkpoint.path, printable(saved[label]), printable(now[label])),
                   kStartAnew);
+  return note.text.empty() ? "" : "warning: " + note.text;
 }
 
 // One image of another size among those of data.train makes all of them 224x224, which nobody may have meant.
@@ -174,15 +179,18 @@ void check_image_size(const Checkpoint& checkpoint, const CheckpointedTraining& 
   const auto [channels, height, width] = *saved->model.input_shape;
   const auto [now_channels, now_height, now_width] = *training.card.model.input_shape;
   if (height == now_height && width == now_width) return;
+  std::string hint = kStartAnew;
+  if (height == width) hint = fmt::format("data.train.image_size={} makes them so again", height);
+  if (height == width && now_height == now_width)
+    hint += fmt::format(
+        ", and data.train.image_size={} resumes the training with images of this size if the model "
+        "takes images of any size",
+        now_height);
   throw Error(
       ErrorKind::data,
       fmt::format("the images of data.train are {}x{} pixels, and were {}x{} when checkpoint {} was written",
                   now_width, now_height, width, height, checkpoint.path),
-      height == width
-          ? fmt::format("data.train.image_size={} makes them so again, and data.train.image_size={} "
-                        "resumes the training with images of this size",
-                        height, now_height)
-          : kStartAnew);
+      hint);
 }
 
 // What checkpoints of older versions say about it: the number of samples, and the seed.
@@ -249,9 +257,9 @@ void tell_other_pixels(const Checkpoint& checkpoint, const ModelCard& now, std::
 TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batches,
                    const CheckpointedTraining& training) {
   check_kind(checkpoint, anew);
-  check_classes(checkpoint, training.card.class_names);
-  check_image_size(checkpoint, training);
+  const std::string other_labels = check_classes(checkpoint, training.card.class_names);
   check_split(checkpoint, training.job, *anew.split);
+  check_image_size(checkpoint, training);
   correct_powers(checkpoint, anew.decays);
   const std::string note =
       load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
@@ -260,7 +268,7 @@ TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batche
   TrainingState point = plan_resume(checkpoint.state, anew, batches, length, training.job.data.uneven);
   training.out << fmt::format("resuming from {}: {}", printable(checkpoint.path), describe(point))
                << std::endl;
-  for (const std::string& line : {note, left_out})
+  for (const std::string& line : {other_labels, note, left_out})
     if (!line.empty()) training.out << line << std::endl;
   tell_differences(checkpoint.state, anew, point, training.out);
   if (const std::string line = difference_of_rate(training.job, checkpoint.state, point, batches);

@@ -10,6 +10,7 @@
 #include "job/spec/data_set_facts.h"
 #include "job/spec/settle_pipeline.h"
 #include "job/spec/step_share.h"
+#include "runtime/data/formats/class_names.h"
 #include "runtime/data/same_files.h"
 #include "runtime/data/split.h"
 

@@ -96,6 +96,24 @@ TEST_CASE("hunt 17: files that two lists share are counted, under whatever path"
   CHECK(DataSets(spec, 1).notes.empty());
 }
 
+TEST_CASE("hunt 20: a symbolic link is the file that it leads to, also over another link") {
+  const Pets pets;
+  std::filesystem::create_directories(pets / "links");
+  const auto link = [&](const std::string& target, const char* name) {
+    std::filesystem::create_symlink(target, pets / ("links/" + std::string(name)));
+  };
+  link("../cat/1.png", "relative.png");
+  link(pets / "dog/0.png", "absolute.png");
+  link("absolute.png", "again.png");
+  link("../cat/2.png", "other.png");
+  job::DataSpec spec;
+  spec.train = list_of(pets, "cat/0.png 0\ncat/1.png 0\ndog/0.png 1\n");
+  spec.test =
+      list_of(pets, "links/relative.png 0\nlinks/absolute.png 1\nlinks/again.png 1\nlinks/other.png 0\n");
+  CHECK(DataSets(spec, 1).notes.back().starts_with(
+      "warning: 3 of the 4 samples of data.test are in data.train, too"));
+}
+
 TEST_CASE("hunt 17: data.split sets apart files, also those that a list names more than once") {
   const Pets pets;
   std::string lines;

@@ -1,0 +1,80 @@
+#include "runtime/data/formats/class_names.h"
+
+#include <charconv>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "base/text/plural.h"
+#include "base/text/printable.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+// The numbers at the end of the names, if the text in front of them is the same in all names. Numbers behind such a text are labels only
+// if they are small: n01440764, the name of a class of ImageNet, is none.
+std::optional<std::vector<std::size_t>> numbers_in(const std::vector<std::string>& names) {
+  if (names.empty()) return std::nullopt;
+  const std::string prefix = names.front().substr(0, names.front().find_last_not_of("0123456789") + 1);
+  std::vector<std::size_t> numbers;
+  numbers.reserve(names.size());
+  for (const std::string& name : names) {
+    if (!name.starts_with(prefix)) return std::nullopt;
+    std::size_t number = 0;
+    const char* const last = name.data() + name.size();
+    const auto [end, problem] = std::from_chars(name.data() + prefix.size(), last, number);
+    if (problem != std::errc() || end != last) return std::nullopt;
+    if (!prefix.empty() && number > names.size()) return std::nullopt;
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// The first label whose name has another number. Nothing if there is none, or if the names are not numbers.
+std::optional<std::size_t> first_other_number(const std::vector<std::string>& names) {
+  const std::optional<std::vector<std::size_t>> numbers = numbers_in(names);
+  for (std::size_t label = 0; numbers && label < numbers->size(); ++label)
+    if ((*numbers)[label] != label) return label;
+  return std::nullopt;
+}
+
+std::string first_and_last(const std::vector<std::string>& names) {
+  const std::string first = fmt::format("label 0 is {}", printable(names.front()));
+  if (names.size() == 1) return first;
+  return fmt::format("{} and label {} is {}", first, names.size() - 1, printable(names.back()));
+}
+
+}  // namespace
+
+LabelNote compare_names_and_numbers(const NamedClasses& model, const NamedClasses& set) {
+  if (model.names.empty() == set.names.empty()) return {};
+  const std::vector<std::string>& names = model.names.empty() ? set.names : model.names;
+  const std::string who =
+      model.names.empty() ? fmt::format("{} has names of classes, and {} was trained on numbers as labels",
+                                        set.who, model.who)
+                          : fmt::format("{} was trained on names of classes, and {} has numbers as labels",
+                                        model.who, set.who);
+  if (const auto label = first_other_number(names))
+    return {fmt::format("fleetrun sorts class names as text, so {} has label {}; {}",
+                        printable(names[*label]), *label, who),
+            true};
+  if (numbers_in(names)) return {};
+  return {fmt::format("{}: fleetrun takes the labels in the order of the names, so {}", who,
+                      first_and_last(names))};
+}
+
+std::string compare_labels(const DataSet& test, std::string_view name, const std::vector<std::string>& known,
+                           int classes) {
+  const std::vector<std::string>& found = test.class_names();
+  if (known.empty() && !found.empty() && test.classes() < classes)
+    throw Error(ErrorKind::data,
+                fmt::format("{} has {}, the model {} without names: the labels that belong to "
+                            "the names are not known",
+                            name, plural(test.classes(), "class", "es"), classes),
+                "an image_list gives each image its label, and labels count from 0");
+  const LabelNote note = compare_names_and_numbers({"the model", known}, {std::string(name), found});
+  return note.text.empty() ? "" : "warning: " + note.text;
+}
+
+}  // namespace fleetrun::runtime
