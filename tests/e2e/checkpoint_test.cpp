@@ -15,6 +15,7 @@
 #include "e2e/saved_training.h"
 #include "runtime/data/image_files.h"
 #include "support/leave_out.h"
+#include "support/soak.h"
 
 namespace fleetrun::checkpoint_test {
 namespace {
@@ -466,10 +467,8 @@ long newest_step(const Training& training) {
 
 TEST_CASE(
     "killed at random moments, many in the middle of a save, it always goes on from the newest checkpoint") {
-  constexpr int kFew = 12;  // FLEETRUN_TEST_KILLS: how often in a long test
   constexpr int kEvery = 2;
-  const char* const wanted = std::getenv("FLEETRUN_TEST_KILLS");
-  const int kills = wanted != nullptr ? std::atoi(wanted) : kFew;
+  const int kills = testing::soak_count(12);
   const Training training("lenet");
   const Words command = {FLEETRUN_BINARY, "--nproc_per_node=2", "job.json", "train.epochs=1000000",
                          "checkpoint.every_steps=" + std::to_string(kEvery)};

@@ -40,6 +40,31 @@ inline Rule plain_sgd(double rate) {
   };
 }
 
+// Sutskever et al. 2013, "On the importance of initialization and momentum in deep learning", with the rate outside of the velocity and
+// the decay as a part of the gradient (L2).
+inline Rule momentum(double rate, double mu, double decay, bool nesterov) {
+  return [=](const Place& p) {
+    for (std::size_t i = 0; i < p.w.size(); ++i) {
+      const double g = p.g[i] + (p.decays ? decay : 0) * p.w[i];
+      p.a[i] = mu * p.a[i] + g;
+      p.w[i] -= rate * (nesterov ? g + mu * p.a[i] : p.a[i]);
+    }
+  };
+}
+
+// Kingma and Ba 2015, arXiv:1412.6980, algorithm 1, with the decay as a part of the gradient (L2).
+inline Rule adam(double rate, double beta1, double beta2, double epsilon, double decay) {
+  return [=](const Place& p) {
+    const double of_a = 1 - std::pow(beta1, p.t), of_b = 1 - std::pow(beta2, p.t);
+    for (std::size_t i = 0; i < p.w.size(); ++i) {
+      const double g = p.g[i] + (p.decays ? decay : 0) * p.w[i];
+      p.a[i] = beta1 * p.a[i] + (1 - beta1) * g;
+      p.b[i] = beta2 * p.b[i] + (1 - beta2) * g * g;
+      p.w[i] -= rate * (p.a[i] / of_a) / (std::sqrt(p.b[i] / of_b) + epsilon);
+    }
+  };
+}
+
 // Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2.
 inline Rule adamw(double rate, double beta1, double beta2, double epsilon, double decay) {
   return [=](const Place& p) {
@@ -91,10 +116,16 @@ class Reference {
   std::function<Rule(const std::string& name)> rule_of = nullptr;  // for names with a rule of their own
   std::function<bool(const std::string& name)> decays = nullptr;   // null: all
   double ema_decay = 0;
+  int merges = 1;  // batches whose mean gradient makes one update
 
   const Tensors& weights() const { return weights_; }
 
   void step(Tensors gradients) {
+    if (merges > 1) {
+      add_to_merged(gradients);
+      if (++batches_ % merges != 0) return;
+      gradients = std::exchange(merged_, {});
+    }
     ++steps_;
     if (clip) clip(gradients);
     for (auto& [name, w] : weights_) {
@@ -125,9 +156,17 @@ class Reference {
   }
 
  private:
-  Tensors weights_, first_, second_;
+  void add_to_merged(const Tensors& gradients) {
+    for (const auto& [name, g] : gradients) {
+      Tensor& sum = merged_[name];
+      sum.resize(g.size());
+      for (std::size_t i = 0; i < g.size(); ++i) sum[i] += g[i] / merges;
+    }
+  }
+
+  Tensors weights_, first_, second_, merged_;
   Rule rule_;
-  int steps_ = 0;
+  int steps_ = 0, batches_ = 0;
   std::vector<Tensors> history_;
 };
 

@@ -3,18 +3,19 @@
 #include <cmath>
 
 #include "support/counted_training.h"
-#include "support/small_training.h"
+#include "support/rank_simulation.h"
 
 namespace fleetrun::runtime::fp16_allreduce_test {
 namespace {
 
 constexpr int kBatch = 4;             // of a rank
 constexpr double kRounding = 0x1p-8;  // of bf16, of a value
-constexpr double kRate = 1;
+constexpr double kRate = 0.05;
+constexpr int kSteps = testing::kSlowdown > 1 ? 4 : 20;
 
-job::JobSpec job_of(bool half, bool merges = false) {
+job::JobSpec job_of(job::ModelName model, bool half, bool merges = false) {
   job::JobSpec job;
-  job.model.name = job::ModelName::lenet;
+  job.model.name = model;
   job.optimizer.name = job::OptimizerName::sgd;
   job.data.batch_size = kBatch;
   job.strategy.fp16_allreduce = half;
@@ -23,55 +24,61 @@ job::JobSpec job_of(bool half, bool merges = false) {
   return job;
 }
 
-test::Weights after_one_step(bool half, int ranks) {
-  test::Weights weights;
-  test::run_trainers(job_of(half), ranks, [&](test::TrainedRank& rank) {
-    rank.trainer.share_parameters();
-    test::train_steps(rank, kBatch, 0, 1, kRate);
-    if (rank.communicator.rank() == 0) weights = test::weights_of(rank.trainer);
-  });
-  return weights;
-}
+// Of each element, the mean gradient of the ranks and the mean of the absolute values of their gradients.
+struct MeanGradients {
+  test::Tensors mean, absolute;
+};
 
-// Of each element, the sum over the ranks of the absolute values of their parts of the mean gradient.
-test::Weights absolute_gradients(int ranks) {
-  test::Weights sums;
-  test::run_trainers(job_of(false), 1, [&](test::TrainedRank& one) {
-    const test::StepSamples samples(0, kBatch * ranks);
-    const Program& program = one.trainer.executor().program();
-    for (int rank = 0; rank < ranks; ++rank) {
-      one.trainer.step(samples.part(kBatch * rank), 0);
-      for (const ValueId id : program.of_kind(ValueKind::parameter)) {
-        const std::vector<float> gradient =
-            one.trainer.storage().read(program.value(program.gradient_of(id)).name);
-        std::vector<float>& sum = sums[program.value(id).name];
-        sum.resize(gradient.size());
-        for (std::size_t i = 0; i < sum.size(); ++i)
-          sum[i] += std::abs(gradient[i]) / static_cast<float>(ranks);
+MeanGradients mean_gradients(test::SoloGradients& solo, const test::Weights& weights, int step, int ranks) {
+  MeanGradients found;
+  const test::StepSamples samples(step, kBatch * ranks);
+  for (int rank = 0; rank < ranks; ++rank)
+    for (const auto& [name, gradient] : solo.at(weights, samples.part(kBatch * rank))) {
+      test::Tensor &mean = found.mean[name], &absolute = found.absolute[name];
+      mean.resize(gradient.size());
+      absolute.resize(gradient.size());
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        mean[i] += gradient[i] / ranks;
+        absolute[i] += std::abs(gradient[i]) / ranks;
       }
     }
-  });
-  return sums;
+  return found;
+}
+
+// How many elements an update changes at all, and how many of them otherwise than the rounding of the sum allows.
+struct Changes {
+  std::size_t all = 0, beyond = 0;
+};
+
+void compare(const test::Weights& before, const test::Weights& after, const MeanGradients& gradients,
+             int ranks, Changes& changes) {
+  for (const auto& [name, values] : before)
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double wanted = values[i] - kRate * gradients.mean.at(name)[i],
+                   absolute = gradients.absolute.at(name)[i];
+      const double difference = std::abs(static_cast<double>(after.at(name)[i]) - wanted);
+      const double of_f32 = 0x1p-22 * (std::abs(static_cast<double>(values[i])) + absolute);
+      changes.all += difference > 0 ? 1 : 0;
+      changes.beyond += difference > kRate * ranks * kRounding * absolute + of_f32 ? 1 : 0;
+    }
 }
 
 TEST_CASE("fp16_allreduce changes the sum of n ranks by at most n * 2^-8 of the sum of the absolute values") {
-  for (const int ranks : {2, 4}) {
-    const test::Weights exact = after_one_step(false, ranks), rounded = after_one_step(true, ranks);
-    const test::Weights gradients = absolute_gradients(ranks);
-    std::size_t beyond = 0, changed = 0;
-    for (const auto& [name, values] : exact)
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const double difference =
-            std::abs(static_cast<double>(values[i]) - static_cast<double>(rounded.at(name)[i]));
-        const double of_f32 =
-            0x1p-22 * (std::abs(static_cast<double>(values[i])) + static_cast<double>(gradients.at(name)[i]));
-        const double bound = kRate * ranks * kRounding * static_cast<double>(gradients.at(name)[i]) + of_f32;
-        beyond += difference > bound ? 1 : 0;
-        changed += difference > 0 ? 1 : 0;
+  for (const job::ModelName model : test::simulated_models())
+    for (const int ranks : {2, 4}) {
+      CAPTURE(ranks);
+      const job::JobSpec job = job_of(model, true);
+      const test::WeightsByStep seen = test::watch_training(job, ranks, kSteps, [](int) { return kRate; });
+      test::SoloGradients solo(job);
+      Changes changes;
+      for (int step = 0; step < kSteps; ++step) {
+        const test::Weights& before = seen[static_cast<std::size_t>(step)][0];
+        compare(before, seen[static_cast<std::size_t>(step) + 1][0],
+                mean_gradients(solo, before, step, ranks), ranks, changes);
       }
-    CHECK(beyond == 0);
-    CHECK(changed > 1000);
-  }
+      CHECK(changes.beyond == 0);
+      CHECK(changes.all > 1000);
+    }
 }
 
 // What rank 0 tells the other ranks in two steps.
@@ -86,7 +93,7 @@ std::vector<std::string> calls_of(const job::JobSpec& job) {
 }
 
 TEST_CASE("the ranks send as many elements in bf16 as without fp16_allreduce in f32, half the bytes") {
-  job::JobSpec whole = job_of(false), half = job_of(true);
+  job::JobSpec whole = job_of(job::ModelName::lenet, false), half = job_of(job::ModelName::lenet, true);
   whole.strategy.fuse_all_reduce_ops = half.strategy.fuse_all_reduce_ops = false;
   std::vector<std::string> wanted = calls_of(whole);
   REQUIRE(wanted.size() == 16);  // 8 parameters, 2 steps
@@ -95,7 +102,7 @@ TEST_CASE("the ranks send as many elements in bf16 as without fp16_allreduce in 
 }
 
 TEST_CASE("with gradient_merge, merged gradients travel in bf16, once for all batches") {
-  const std::vector<std::string> calls = calls_of(job_of(true, true));
+  const std::vector<std::string> calls = calls_of(job_of(job::ModelName::lenet, true, true));
   REQUIRE(calls.size() == 1);
   CHECK(calls.front().find(" bf16 ") != std::string::npos);
 }

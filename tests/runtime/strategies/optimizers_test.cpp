@@ -128,8 +128,12 @@ void check_lenet(const Case& one, const Reference& reference, int ranks) {
 
 // A rounding that moves a ReLU of a deep net across 0 makes another training of it. So the gradients of its reference come from the
 // weights of the training itself, on as many ranks.
-void check_resnet(const Case& one, int ranks) {
-  job::JobSpec job = job_of(job::ModelName::resnet20, ranks);
+void check_updates(const Case& one, job::ModelName model, int ranks) {
+  CAPTURE(one.name);
+  CAPTURE(ranks);
+  const bool is_lenet = model == job::ModelName::lenet;
+  CAPTURE(is_lenet);
+  job::JobSpec job = job_of(model, ranks);
   one.set(job);
   auto world = comm::make_thread_world(ranks);
   test::run_trainers(job, ranks, [&](test::TrainedRank& rank) {
@@ -153,14 +157,88 @@ void check_against_reference(const Case& one) {
     CAPTURE(one.name);
     CAPTURE(ranks);
     check_lenet(one, reference, ranks);
-    check_resnet(one, ranks);
+    check_updates(one, job::ModelName::resnet20, ranks);
   }
 }
 
-// A smaller epsilon turns the rounding of gradients near 0 into whole steps.
+void check_each_update(const Case& one) {
+  for (const job::ModelName model : test::simulated_models())
+    for (const int ranks : test::simulated_ranks()) check_updates(one, model, ranks);
+}
+
+// The default epsilon turns the rounding of gradients near 0 into whole steps. So the references whose gradients come from one rank have
+// this one.
 constexpr double kEpsilon = 0.1;
+constexpr double kDefaultEpsilon = 1e-8;
 
 void set_momentless(job::JobSpec& job) { job.optimizer.name = job::OptimizerName::sgd; }
+
+TEST_CASE("momentum adds the decay to the gradient, with and without Nesterov's form") {
+  check_against_reference(
+      {"momentum", [](job::JobSpec& job) { job.optimizer.weight_decay = 0.01; },
+       [](const Tensors& weights) { return Reference(weights, test::momentum(kRate, 0.9, 0.01, false)); }});
+  check_against_reference(
+      {"nesterov",
+       [](job::JobSpec& job) {
+         job.optimizer.weight_decay = 0.01;
+         job.optimizer.use_nesterov = true;
+       },
+       [](const Tensors& weights) { return Reference(weights, test::momentum(kRate, 0.9, 0.01, true)); }});
+}
+
+TEST_CASE("sgd follows the gradient") {
+  check_against_reference({"sgd", set_momentless, [](const Tensors& weights) {
+                             return Reference(weights, test::plain_sgd(kRate));
+                           }});
+}
+
+TEST_CASE("Adam adds the decay to the gradient") {
+  check_against_reference({"adam",
+                           [](job::JobSpec& job) {
+                             job.optimizer.name = job::OptimizerName::adam;
+                             job.optimizer.epsilon = kEpsilon;
+                             job.optimizer.weight_decay = 0.01;
+                           },
+                           [](const Tensors& weights) {
+                             return Reference(weights, test::adam(kRate, 0.9, 0.999, kEpsilon, 0.01));
+                           }});
+}
+
+TEST_CASE("each update of Adam, AdamW and LAMB is the reference's with the default epsilon, too") {
+  check_each_update({"adam", [](job::JobSpec& job) { job.optimizer.name = job::OptimizerName::adam; },
+                     [](const Tensors& weights) {
+                       return Reference(weights, test::adam(kRate, 0.9, 0.999, kDefaultEpsilon, 0));
+                     }});
+  check_each_update({"adamw",
+                     [](job::JobSpec& job) {
+                       job.optimizer.name = job::OptimizerName::adamw;
+                       job.optimizer.weight_decay = 0.1;
+                     },
+                     [](const Tensors& weights) {
+                       return Reference(weights, test::adamw(kRate, 0.9, 0.999, kDefaultEpsilon, 0.1));
+                     }});
+  check_each_update({"lamb",
+                     [](job::JobSpec& job) {
+                       job.optimizer.name = job::OptimizerName::lamb;
+                       job.optimizer.weight_decay = 0.01;
+                     },
+                     [](const Tensors& weights) {
+                       return Reference(weights, test::lamb(kRate, 0.9, 0.999, kDefaultEpsilon, 0.01));
+                     }});
+}
+
+TEST_CASE("gradient_merge updates with the mean gradient of k_steps batches") {
+  check_against_reference({"gradient_merge",
+                           [](job::JobSpec& job) {
+                             job.strategy.gradient_merge = true;
+                             job.strategy.gradient_merge_configs.k_steps = 4;
+                           },
+                           [](const Tensors& weights) {
+                             Reference reference(weights, test::momentum(kRate, 0.9, 0, false));
+                             reference.merges = 4;
+                             return reference;
+                           }});
+}
 
 TEST_CASE("AdamW decays the weights by themselves") {
   check_against_reference({"adamw",

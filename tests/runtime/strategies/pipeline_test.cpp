@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/owned_tensors.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "support/resumed_training.h"
+#include "support/slowdown.h"
 
 namespace fleetrun::runtime::pipeline_test {
 namespace {
@@ -91,9 +92,19 @@ TEST_CASE("a pipeline of 2 or 4 ranks learns what one rank learns from the same 
   }
 }
 
+TEST_CASE("a pipeline with whole batches trains a network with batch norms as one rank does") {
+  const job::JobSpec job = job_of(job::ModelName::resnet20);
+  const int steps = testing::kSlowdown > 1 ? 4 : 20;
+  const PlainTensors plain = train(job, 1, kBatch, steps);
+  for (const int ranks : {1, 2, 4}) {
+    CAPTURE(ranks);
+    CHECK(distance(train(in_stages(job, 1), ranks, kBatch, steps), plain) < 1e-5);
+  }
+}
+
 TEST_CASE("a pipeline takes the statistics of batch norms from micro-batches, as merged gradients do") {
   const job::JobSpec job = job_of(job::ModelName::resnet20);
-  const int steps = 3, micro_batches = 4;
+  const int steps = testing::kSlowdown > 1 ? 4 : 20, micro_batches = 4;
   const PlainTensors merged = train_merging(job, micro_batches, steps);
   for (const int ranks : {2, 4}) {
     CAPTURE(ranks);
