@@ -10,7 +10,9 @@
 #include "base/run/run_key.h"
 #include "job/checks/check_inputs.h"
 #include "launch/host/core_binding.h"
+#include "launch/logs/folder_lock.h"
 #include "launch/logs/log_folder.h"
+#include "launch/logs/network_file_system.h"
 #include "launch/nodes/node_key.h"
 #include "launch/nodes/terms.h"
 #include "launch/plan/program.h"
@@ -83,10 +85,31 @@ std::optional<Membership> find_members(const LaunchOptions& options, const HostF
   return resolve_membership(options, resolve_names(options), host);
 }
 
+namespace {
+
+// Why this node must not write to the usual log folder. "": it may.
+std::string why_not_usual_logs(const LaunchOptions& options, bool is_first) {
+  const std::string& logs = options.log_dir.value;
+  if (options.log_dir.origin != Origin::fallback || logs.empty()) return "";
+  if (!is_first && is_on_network(logs)) return fmt::format("{}/ is on a network file system", logs);
+  const std::string host = other_host_of_holder(logs);
+  return host.empty() ? "" : fmt::format("{}/ is in use on {}", logs, host);
+}
+
+}  // namespace
+
 void use_log_folder_of_node(LaunchOptions& options, const Membership& members,
                             const std::optional<Allocation>& allocation) {
   if (allocation && allocation->scheduler != Scheduler::host_list)
-    use_own_log_folder(options, members.node_rank.value_or(0), allocation->found_in);
+    return use_own_log_folder(options, members.node_rank.value_or(0), allocation->found_in);
+  const bool is_first = members.node_rank ? members.node_rank == 0 : members.may_be_first;
+  const std::string why = why_not_usual_logs(options, is_first);
+  if (why.empty()) return;
+  const std::string usual = options.log_dir.value;
+  options.log_dir = {members.node_rank ? fmt::format("{}.node{}", usual, *members.node_rank)
+                                       : fmt::format("{}.{}", usual, probe_host().name),
+                     Origin::environment, why};
+  options.notes.push_back(fmt::format("{}: the logs of this node are in {}/", why, options.log_dir.value));
 }
 
 Terms find_terms(const LaunchOptions& options, const ClusterSpec& cluster,

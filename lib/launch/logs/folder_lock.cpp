@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/text/printable.h"
 #include "launch/logs/control_address.h"
 #include "launch/logs/own_files.h"
 #include "launch/process/proc_files.h"
@@ -20,7 +22,9 @@ namespace {
 
 constexpr const char* kLockName = ".lock";
 constexpr std::string_view kOurText = "fleetrun, pid ";
-constexpr std::size_t kMostText = 64;  // bytes; ours has about 40
+constexpr std::string_view kBeforeHost = " on ";
+constexpr std::size_t kMostText =
+    160;  // bytes; ours has about 40 and the name of the host, which has at most 64
 constexpr off_t kLockedByte =
     1 << 30;  // far after the text: on some file systems nobody can read a locked byte
 
@@ -40,13 +44,28 @@ std::string read_text(int fd) {
   return count > 0 ? std::string(text, static_cast<std::size_t>(count)) : "";
 }
 
+std::string own_host() {
+  struct utsname names {};
+  return ::uname(&names) == 0 ? names.nodename : "";
+}
+
 std::string our_text(pid_t pid) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
   char since[16] = "";
   std::strftime(since, sizeof since, "%H:%M:%S", &local);
-  return fmt::format("{}{}, since {}", kOurText, pid, since);
+  return fmt::format("{}{}, since {}{}{}", kOurText, pid, since, kBeforeHost, own_host());
+}
+
+std::string host_in(const std::string& holder) {
+  const std::size_t at = holder.find(kBeforeHost);
+  return at == std::string::npos ? "" : holder.substr(at + kBeforeHost.size());
+}
+
+bool is_elsewhere(const std::string& holder) {
+  const std::string host = host_in(holder);
+  return !host.empty() && host != own_host();
 }
 
 // A file of ours is there, or nothing: what a link leads to, and what has another name elsewhere, is not written to.
@@ -89,13 +108,17 @@ bool is_held(int folder, const std::string& path, const FileFacts& facts) {
 Error in_use(int folder, const std::string& path) {
   const auto facts = facts_of(folder, kLockName);
   std::string holder = read_holder(folder);
+  const std::string hint =
+      is_elsewhere(holder)
+          ? "hosts that share this folder need log folders of their own, such as --log_dir=\"log.$(hostname)\""
+          : "--log_dir chooses another folder for this run";
   if (facts && facts->owner != ::geteuid())
     holder =
         fmt::format("a run of {}{}", name_of_user(facts->owner), holder.empty() ? "" : " (" + holder + ")");
-  return Error(
-      ErrorKind::create,
-      fmt::format("{}/ is in use by {}", path, holder.empty() ? "a process of unknown number" : holder),
-      "--log_dir chooses another folder for this run");
+  return Error(ErrorKind::create,
+               fmt::format("{}/ is in use by {}", path,
+                           holder.empty() ? "a process of unknown number" : printable(holder)),
+               hint);
 }
 
 UniqueFd open_lock(int folder, const std::string& path) {
@@ -146,6 +169,12 @@ bool is_locked(const std::string& path) {
   const UniqueFd folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto facts = facts_of(folder.get(), kLockName);
   return facts && is_held(folder.get(), path, *facts);
+}
+
+std::string other_host_of_holder(const std::string& path) {
+  const UniqueFd folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const std::string holder = folder ? read_holder(folder.get()) : "";
+  return is_elsewhere(holder) && is_locked(path) ? host_in(holder) : "";
 }
 
 }  // namespace fleetrun::launch

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error/error.h"
+#include "base/system/endpoint.h"
 #include "base/system/socket_address.h"
 #include "base/text/split_list.h"
 #include "launch/cli/flags/flag_values.h"
@@ -63,8 +64,15 @@ void check_one_family(const std::vector<NamedNode>& nodes, const std::string& so
 
 void check_names(const std::vector<NamedNode>& nodes, const std::string& source) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].name.empty())
+      throw bad_members(fmt::format(
+          "{} has an empty name: wanted a host between two commas and after the last one", source));
     if (nodes[i].address.empty())
-      throw bad_members(fmt::format("{} names {}, which this host cannot resolve", source, nodes[i].name));
+      throw bad_members(
+          fmt::format("{} names {}, which this host cannot resolve", source, nodes[i].name),
+          split_host_and_port(nodes[i].name).port
+              ? "wanted hosts without ports, such as 10.0.0.2,10.0.0.3; --master_port chooses the port where the nodes meet"
+              : "");
     for (std::size_t j = 0; j < i; ++j)
       if (nodes[j].address == nodes[i].address)
         throw bad_members(nodes[j].name == nodes[i].name

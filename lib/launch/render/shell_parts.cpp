@@ -77,9 +77,9 @@ std::string meeting_port(const BatchRun& run, const std::string& job_number) {
          job_number + " % 10000))\n";
 }
 
-std::string code_of_elastic_run(const BatchRun& run) {
-  if (!run.least_nodes) return "";
-  return R"(# The run goes on without a node that is lost. When it has finished, the code of that node does not count.
+std::string code_of_finished_run(const BatchRun& run) {
+  if (run.nodes == 1) return "";
+  return R"(# When the run has finished, the code of a node that was lost before does not count.
 if [ "$code" != 0 ] && grep -qs '^  "cause": "finished"' "$logs"/node-*/report.json; then
   code=0
 fi
@@ -95,7 +95,7 @@ trap 'again=true; kill -s TERM "$run"' INT TERM
          R"(
 # All nodes end with the same exit code.
 wait
-)" + code_of_elastic_run(run) +
+)" + code_of_finished_run(run) +
          "exit \"$code\"\n";
 }
 

@@ -28,8 +28,9 @@ std::string start_nodes(const BatchRun& run, const std::string& others);
 // Why the port of a meeting point is what it is, and its assignment; `job_number` is a shell expression.
 std::string meeting_port(const BatchRun& run, const std::string& job_number);
 
-// The nodes of an elastic run go on without one that is lost: then `code` is that of the run, which another node knows. "" for other runs.
-std::string code_of_elastic_run(const BatchRun& run);
+// The other nodes may finish a run without a node that is lost, at the latest when the ranks of that node have ended: then `code` is that
+// of the run, which another node knows. "" for runs on one node.
+std::string code_of_finished_run(const BatchRun& run);
 
 // SIGINT and SIGTERM stop the run; waits, and ends with the exit code of the run, which is that of node 0.
 std::string wait_for_first_node(const BatchRun& run);

@@ -130,6 +130,33 @@ TEST_CASE("of two nodes with one log folder, the second one names it and ends th
   }
 }
 
+TEST_CASE(
+    "hunt 25: hosts that share the current folder get log folders of their own, and an error names the other host") {
+  if (run_child({"/bin/sh", "-c", "unshare --uts true"}).code != 0)
+    LEAVE_OUT("only root may name hosts in a namespace");
+  Cluster cluster(2);
+  std::filesystem::create_directory(cluster.folder(0) + "/log");
+  std::filesystem::create_directory_symlink(cluster.folder(0) + "/log", cluster.folder(1) + "/log");
+  for (const int node : {0, 1})
+    cluster.start_after(node, {"/usr/bin/env", "unshare", "--uts", "sh", "-c",
+                               "hostname \"$0\" && exec \"$@\"", "host" + std::to_string(node)});
+  cluster.start(0, {FAKE_WORKER, "print", "hello"});
+  REQUIRE(is_listening(cluster));
+  cluster.start(1, {"--log_dir=log", FAKE_WORKER, "print", "hello"});
+  const ChildResult refused = cluster.end_of(1, 20s);
+  CHECK(refused.code == 73);
+  CHECK_MESSAGE(contains(refused.err, " on host0\n"), refused.err);
+  CHECK_MESSAGE(contains(refused.err, "--log_dir=\"log.$(hostname)\""), refused.err);
+  CHECK(cluster.end_of(0, 20s).code == 73);
+
+  cluster.start(0, {FAKE_WORKER, "print", "hello"});
+  REQUIRE(is_listening(cluster));
+  cluster.start(1, {FAKE_WORKER, "print", "hello"});
+  for (const int node : {0, 1}) CHECK_MESSAGE(cluster.end_of(node, 20s).code == 0, cluster.errors(node));
+  CHECK(contains(cluster.errors(1), "log/ is in use on host0: the logs of this node are in log.node1/\n"));
+  CHECK(read_all(cluster.folder(1) + "/log.node1/workerlog.0") == "hello\n");
+}
+
 TEST_CASE("two versions of fleetrun do not run together") {
   const std::string answer = run_child({FLEETRUN_BINARY, "--version"}).out;  // "fleetrun 1.2.3\n"
   const std::string version = answer.substr(answer.rfind(' ') + 1, answer.find('\n') - answer.rfind(' ') - 1);

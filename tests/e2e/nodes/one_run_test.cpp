@@ -163,6 +163,22 @@ TEST_CASE("a rank that fails on one node is the cause on both, and the first nod
   CHECK(cluster.nothing_left());
 }
 
+TEST_CASE("hunt 25: a node whose ranks have completed does not say so after the run has failed elsewhere") {
+  Cluster cluster(2);
+  const std::string go = cluster.shared().path() + "/go";
+  cluster.start({"/bin/sh", "-c",
+                 "[ $RANK = 1 ] && { echo $$ > ../pid; exit 0; }; until [ -e " + go +
+                     " ]; do sleep 0.02; done; exit 3"});
+  const pid_t completed = pid_in(cluster.shared(), "pid", within(30s));
+  REQUIRE(comes_true([&] { return !is_alive(completed); }, within(10s)));
+  cluster.shared().write("go", "");
+  for (const int node : {0, 1}) {
+    const ChildResult end = cluster.end_of(node);
+    CHECK(end.code == 3);
+    CHECK_FALSE(contains(end.err, "Local processes completed."));
+  }
+}
+
 TEST_CASE("a node that cannot start its ranks ends the run with the same words everywhere") {
   Cluster cluster(2);
   std::filesystem::copy_file(FAKE_WORKER, cluster.folder(0) + "/program");

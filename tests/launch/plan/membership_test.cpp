@@ -130,6 +130,12 @@ TEST_CASE("traps of --ips are told apart") {
   CHECK(error_of({"--ips=10.0.0.2,nowhere.invalid"}) ==
         "--ips names nowhere.invalid, which this host cannot resolve");
   CHECK(
+      error_of({"--ips=10.0.0.1,nowhere.invalid:7000"}) ==
+      "--ips names nowhere.invalid:7000, which this host cannot resolve | wanted hosts without ports, such as "
+      "10.0.0.2,10.0.0.3; --master_port chooses the port where the nodes meet");
+  CHECK(error_of({"--ips=10.0.0.1,10.0.0.2,"}) ==
+        "--ips has an empty name: wanted a host between two commas and after the last one");
+  CHECK(
       error_of({"--ips=127.0.0.1,127.0.0.2"}) ==
       "--ips lists loopback addresses only, so each of them is this host | for a rehearsal on one host, start each node with its --node_rank");
   CHECK(error_of({"--ips=10.0.0.1,10.0.0.2", "--nnodes=3"}) == "--nnodes is 3, but --ips lists 2 nodes");
@@ -223,6 +229,13 @@ TEST_CASE("torchrun's words name the meeting point, too") {
         Endpoint{"fd00::1", 7000});
   CHECK(six_members_of({"--nnodes=2", "--rdzv-endpoint=fd00::1"}).meeting == Endpoint{"fd00::1", 29400});
   CHECK(six_members_of({"--nnodes=2", "--master-addr=[fd00::1]"}).meeting == Endpoint{"fd00::1", 6069});
+}
+
+TEST_CASE("PADDLE_MASTER says where the nodes meet, as --master does") {
+  Environment environment;
+  environment.set("PADDLE_NNODES", "2");
+  environment.set("PADDLE_MASTER", "10.0.0.1:7000");
+  CHECK(members_of({}, environment).meeting == Endpoint{"10.0.0.1", 7000});
 }
 
 TEST_CASE("several nodes without a meeting point, or with a rank that cannot be, are errors") {
