@@ -208,7 +208,7 @@ Sent sent_in_a_step(bool dgc, int ranks) {
 }
 
 TEST_CASE(
-    "at a sparsity of 99.9 % the ranks of a ResNet-50 send less than a hundredth of its large gradients") {
+    "at a sparsity of 99.9 % the ranks of a ResNet-50 send less than a hundredth of the bytes, also with its small gradients") {
   for (const int ranks : test::simulated_ranks()) {
     if (ranks == 1) continue;  // sends nothing
     const Sent dense = sent_in_a_step(false, ranks), sparse = sent_in_a_step(true, ranks);
@@ -219,7 +219,7 @@ TEST_CASE(
     CHECK(dense.all >
           100'000'000 * static_cast<std::uint64_t>(ranks - 1) * 2 / static_cast<std::uint64_t>(ranks));
     CHECK((sparse.all - sparse.whole) * 100 <= dense.all - sparse.whole);
-    CHECK(sparse.all * 40 <= dense.all);
+    CHECK(sparse.all * 100 <= dense.all);
   }
 }
 
