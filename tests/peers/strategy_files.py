@@ -9,6 +9,7 @@ usage: strategy_files.py write FOLDER             writes tests/job/strategies an
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -242,7 +243,7 @@ def write(folder):
 JOB = {"model": {"name": "mlp"},
        "data": {"train": {"format": "synthetic", "samples": 64, "shape": [1, 8, 8], "classes": 4}}}
 
-# Keys of a job, and the fields that PaddlePaddle has to find.
+# Keys of a job's strategy, and the fields that PaddlePaddle has to find. A third value is the job's optimizer.
 JOBS = [
     ({}, {}),
     ({"amp": True}, {"amp": True}),
@@ -259,6 +260,40 @@ JOBS = [
     ({"build_strategy": {"reduce_strategy": "Reduce", "fuse_broadcast_ops": True}},
      {"build_strategy": {"reduce_strategy": 1, "fuse_broadcast_ops": True, "enable_inplace": True, "fuse_gemm_epilogue": False}}),
     ({"build_strategy": {"gradient_scale_strategy": "One"}}, {"gradient_scale_configs": {"scale_strategy": "sum"}}),
+    ({"build_strategy": {"fuse_elewise_add_act_ops": True, "fuse_bn_act_ops": True, "enable_auto_fusion": True}},
+     {"build_strategy": {"fuse_elewise_add_act_ops": True, "fuse_bn_act_ops": True, "enable_auto_fusion": True, "fuse_all_optimizer_ops": False}}),
+    ({"build_strategy": {"fuse_all_optimizer_ops": True, "enable_inplace": False}},
+     {"build_strategy": {"fuse_all_optimizer_ops": True, "enable_inplace": False}}),
+    ({"fuse_all_reduce_ops": False}, {"fuse_all_reduce_ops": False}),
+    ({"find_unused_parameters": True}, {"find_unused_parameters": True}),
+    ({"fp16_allreduce": True}, {"fp16_allreduce": True}),
+    ({"gradient_merge": True, "gradient_merge_configs": {"k_steps": 4}},
+     {"gradient_merge": True, "gradient_merge_configs": {"k_steps": 4, "avg": True}}),
+    ({"gradient_merge": True, "gradient_merge_configs": {"k_steps": 2, "avg": False}, "fp16_allreduce": True},
+     {"gradient_merge": True, "gradient_merge_configs": {"k_steps": 2, "avg": False}, "fp16_allreduce": True}),
+    ({"lars": True, "lars_configs": {"lars_coeff": 0.01, "lars_weight_decay": 0.0005, "exclude_from_weight_decay": ["batch_norm", ".b_0"]}},
+     {"lars": True, "lars_configs": {"lars_coeff": 0.01, "lars_weight_decay": 0.0005, "exclude_from_weight_decay": ["batch_norm", ".b_0"]}}),
+    ({"lamb": True, "lamb_configs": {"lamb_weight_decay": 0.02, "exclude_from_weight_decay": [".b_0"]}},
+     {"lamb": True, "lamb_configs": {"lamb_weight_decay": 0.02, "exclude_from_weight_decay": [".b_0"]}}, {"name": "adam"}),
+    ({"localsgd": True, "localsgd_configs": {"k_steps": 4, "begin_step": 30}},
+     {"localsgd": True, "localsgd_configs": {"k_steps": 4, "begin_step": 30}}),
+    ({"adaptive_localsgd": True, "adaptive_localsgd_configs": {"init_k_steps": 2, "begin_step": 10}},
+     {"adaptive_localsgd": True, "adaptive_localsgd_configs": {"init_k_steps": 2, "begin_step": 10}}),
+    ({"dgc": True, "dgc_configs": {"rampup_begin_step": 2504, "rampup_step": 3756, "sparsity": [0.984375, 0.996, 0.999]}},
+     {"dgc": True, "dgc_configs": {"rampup_begin_step": 2504, "rampup_step": 3756, "sparsity": [0.984375, 0.996, 0.999]}}),
+    ({"sharding": True}, {"sharding": True, "sharding_configs": {"stage": 1}}),
+    ({"sharding": True, "sharding_configs": {"stage": 2, "sharding_degree": 2}},
+     {"sharding": True, "sharding_configs": {"stage": 2, "sharding_degree": 2}}),
+    ({"sharding": True, "sharding_configs": {"stage": 3}, "recompute": True, "recompute_configs": {"checkpoints": ["a"]}},
+     {"sharding": True, "sharding_configs": {"stage": 3}, "recompute": True, "recompute_configs": {"checkpoints": ["a"]}}),
+    ({"pipeline": True, "pipeline_configs": {"accumulate_steps": 4}},
+     {"pipeline": True, "pipeline_configs": {"accumulate_steps": 4, "schedule_mode": "1F1B"}}),
+    ({"pipeline": True, "pipeline_configs": {"micro_batch_size": 8, "accumulate_steps": 4, "schedule_mode": "F-then-B"},
+      "hybrid_configs": {"pp_degree": 2}},
+     {"pipeline": True, "pipeline_configs": {"micro_batch_size": 8, "accumulate_steps": 4, "schedule_mode": "F-then-B"},
+      "hybrid_configs": {"pp_degree": 2}}),
+    ({"amp": True, "recompute": True, "lars": True, "gradient_merge": True, "gradient_merge_configs": {"k_steps": 4}},
+     {"amp": True, "recompute": True, "lars": True, "gradient_merge": True, "gradient_merge_configs": {"k_steps": 4}}),
 ]
 
 
@@ -281,9 +316,10 @@ def contains(message, fields):
 
 
 def contains_value(found, wanted):
+    """Floats are compared as f32, which is what the fields have."""
     if isinstance(wanted, list):
-        return list(found) == wanted
-    return abs(found - wanted) < 1e-6 if isinstance(wanted, float) else found == wanted
+        return len(found) == len(wanted) and all(map(contains_value, found, wanted))
+    return found == struct.unpack("f", struct.pack("f", wanted))[0] if isinstance(wanted, float) else found == wanted
 
 
 class Check:
@@ -335,9 +371,9 @@ class Check:
             self.files += 1
 
     def check_jobs(self):
-        for keys, fields in JOBS:
+        for keys, fields, *optimizer in JOBS:
             with tempfile.NamedTemporaryFile("w", suffix=".json") as job:
-                json.dump({**JOB, "strategy": keys}, job)
+                json.dump({**JOB, "optimizer": optimizer[0] if optimizer else {}, "strategy": keys}, job)
                 job.flush()
                 message = self.parse(self.save(job.name))
             self.expect(contains(message, fields), f"the job with {keys} became\n{message}")
