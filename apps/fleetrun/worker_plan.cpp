@@ -28,9 +28,9 @@ job::JobSpec job_with(const runtime::RankLayout& layout, std::optional<int> batc
     changes.push_back(fmt::format("{}={}", key, value));
   };
   change("strategy.sharding", layout.sharding > 0);
-  if (layout.sharding > 0) {  // of all ranks
+  if (layout.sharding > 0) {
     change("strategy.sharding_configs.stage", layout.sharding);
-    change("strategy.sharding_configs.sharding_degree", "null");
+    change("strategy.sharding_configs.sharding_degree", layout.set);
     change("strategy.sharding_configs.dp_degree", "null");
   }
   change("strategy.pipeline", layout.pipeline > 1);

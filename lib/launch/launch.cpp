@@ -16,8 +16,10 @@
 #include "base/error/log.h"
 #include "base/system/file.h"
 #include "base/system/standard_output.h"
+#include "base/text/plural.h"
 #include "job/spec/settle_strategy.h"
 #include "job/spec/step_share.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/examine.h"
 #include "launch/host/surroundings.h"
 #include "launch/logs/log_folder.h"
@@ -42,17 +44,42 @@ namespace fleetrun::launch {
 namespace {
 
 // Throws when the strategy cannot work on any device, or the ranks are more than the samples of a step. Each rank repeats this for its
-// own device, since it gets only the job file and its environment; rank 0 prints the result. With several nodes only the ranks check it,
-// because the number of ranks is unknown before the nodes have joined.
-void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster, bool alone,
-                    const Environment& environment) {
-  if (!job || !alone) return;
+// own device, since it gets only the job file and its environment; rank 0 prints the result.
+void check_strategy(const job::JobSpec& job, const job::Ranks& ranks, const Environment& environment) {
   const auto variable = [&](const std::string& name) -> std::optional<std::string> {
-    const auto of_job = job->spec.env.find(name);
-    return of_job != job->spec.env.end() ? of_job->second : environment.get(name);
+    const auto of_job = job.env.find(name);
+    return of_job != job.env.end() ? of_job->second : environment.get(name);
   };
-  job::settle_strategy(job->spec.strategy, {cluster.world_size(), cluster.local_size()}, variable);
-  job::plan_shares(job->spec, cluster.world_size());
+  job::settle_strategy(job.strategy, ranks, variable);
+  job::plan_shares(job, ranks.all);
+}
+
+// An elastic run goes on with any number of nodes from MIN to MAX, so the strategy must work with each, if all nodes have as many ranks
+// as this one.
+void check_every_number_of_nodes(const job::JobSpec& job, const Membership& members, int ranks_of_node,
+                                 const LaunchOptions& options, const Environment& environment) {
+  for (int nodes = members.least; nodes <= members.nodes - members.spares; ++nodes) {
+    try {
+      check_strategy(job, {nodes * ranks_of_node, ranks_of_node}, environment);
+    } catch (const Error& error) {
+      throw Error(error.kind(),
+                  fmt::format("{} {} lets the run go on with {} and {}: {}", options.nnodes.source,
+                              show_value(*options.nnodes.value), plural(nodes, "node"),
+                              plural(nodes * ranks_of_node, "rank"), error.message()),
+                  "choose --nproc_per_node and the job so that every number of nodes works, or give --nnodes "
+                  "one number");
+    }
+  }
+}
+
+// With a fixed number of several nodes only the ranks check it, because the number of ranks is unknown before the nodes have joined.
+void check_strategy_before_start(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster,
+                                 const std::optional<Membership>& members, const LaunchOptions& options,
+                                 const Environment& environment) {
+  if (!job) return;
+  if (!members) return check_strategy(job->spec, {cluster.world_size(), cluster.local_size()}, environment);
+  if (is_elastic(options) && options.nnodes.value)
+    check_every_number_of_nodes(job->spec, *members, cluster.local_size(), options, environment);
 }
 
 std::map<int, Program> wrap_programs(const LaunchOptions& options, const Program& program,
@@ -182,7 +209,8 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   if (members) use_log_folder_of_node(options, *members, allocation);
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);
   const bool evaluates = !options.eval.value.empty();
-  if (!evaluates) check_strategy(job, cluster, !members, environment);  // a strategy is for steps
+  if (!evaluates)  // a strategy is for steps
+    check_strategy_before_start(job, cluster, members, options, environment);
   const std::vector<std::string> warnings = warn_before_start({options, environment, embedded, cluster});
   RunPlan plan = {options, environment, program, embedded,
                   wrapped, cluster,     warnings};  // refers to all of these

@@ -117,9 +117,19 @@ int wait_in_front(pid_t middle, const UniqueFd& signals, const Lost& lost) {
   }
 }
 
+// Asked before anything runs that would have to be watched.
+void require_pidfd() {
+  if (open_pidfd(::getpid())) return;
+  throw Error(
+      ErrorKind::os, fmt::format("pidfd_open: {}", describe_errno(errno)),
+      "fleetrun watches processes by pidfd_open(2): it needs Linux 5.3 or later, and a container whose seccomp profile "
+      "allows this call");
+}
+
 }  // namespace
 
 int run_guarded(const std::function<int(int front_fd)>& middle, const Lost& lost) {
+  require_pidfd();
   Pipe pipe = make_pipe();
   const std::vector<int> handled = handled_signals();
   block_signals(handled);      // also in the middle process until it has its own descriptor for them

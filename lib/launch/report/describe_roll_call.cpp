@@ -1,6 +1,10 @@
 #include "launch/report/describe_roll_call.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <iterator>
 #include <map>
 
@@ -8,6 +12,7 @@
 
 #include "base/run/progress_page.h"
 #include "base/text/name_ranks.h"
+#include "launch/logs/own_files.h"
 #include "launch/process/proc_files.h"
 #include "launch/process/process_state.h"
 
@@ -60,6 +65,14 @@ std::string name_behind(const std::vector<RankFacts>& ranks) {
   return fmt::format("{} {} steps behind", ranks_are(behind), most - least);
 }
 
+// "": we may send it signals. Otherwise whose process it is.
+std::string owner_out_of_reach(pid_t pid) {
+  struct stat facts {};
+  if (::kill(pid, 0) == 0 || errno != EPERM || ::stat(fmt::format("/proc/{}", pid).c_str(), &facts) != 0)
+    return "";
+  return name_of_user(facts.st_uid);
+}
+
 }  // namespace
 
 void read_process_facts(RankFacts& facts) {
@@ -72,6 +85,11 @@ void read_process_facts(RankFacts& facts) {
 }
 
 std::string describe_stuck(pid_t pid) {
+  if (const std::string owner = owner_out_of_reach(pid); !owner.empty())
+    return fmt::format(
+        "pid {}, which belongs to {}, to whose processes this fleetrun may send no signals; "
+        "\"sudo fleetrun ...\" may, \"fleetrun -- sudo ...\" may not",
+        pid, owner);
   RankFacts facts = {.pid = pid};
   read_process_facts(facts);
   return fmt::format("pid {}, {}{}", pid, describe_state(facts.state),

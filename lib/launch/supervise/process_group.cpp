@@ -27,17 +27,6 @@ constexpr auto kHandled = std::chrono::seconds(1);  // longer than a handler run
 constexpr auto kLookAtLeft = std::chrono::milliseconds(20);
 constexpr auto kSweepPatience = std::chrono::seconds(5);  // for processes that were killed to be gone
 
-// A worker has a process group of its own: reading the terminal from there would stop it for ever.
-UniqueFd worker_input() {
-  if (::isatty(STDIN_FILENO) == 0) {
-    UniqueFd inherited(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
-    if (inherited) return inherited;
-  }
-  UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!nothing) throw file_error(errno, "opening", "/dev/null");
-  return nothing;
-}
-
 // This rank has our terminal, or whatever stands in its place.
 void make_interactive(SpawnRequest& request) {
   request.input_fd = STDIN_FILENO;
@@ -52,14 +41,15 @@ std::optional<std::size_t> find_rank(const std::vector<WorkerSpec>& workers, std
   return std::nullopt;
 }
 
-std::vector<SpawnRequest> spawn_requests(const Attempt& attempt, int input_fd, int cgroup_fd) {
+std::vector<SpawnRequest> spawn_requests(const Attempt& attempt, const std::vector<UniqueFd>& inputs,
+                                         int cgroup_fd) {
   std::vector<SpawnRequest> requests;
   for (std::size_t i = 0; i < attempt.workers.size(); ++i) {
     const WorkerSpec& worker = attempt.workers[i];
     requests.push_back({.executable = worker.executable,
                         .argv = worker.argv,
                         .environment = worker.environment.lines(),
-                        .input_fd = input_fd,
+                        .input_fd = inputs[std::min(i, inputs.size() - 1)].get(),
                         .output_fd = attempt.logs[i].get(),
                         .error_fd = attempt.error_logs[i].get(),
                         .cgroup_fd = cgroup_fd,
@@ -96,14 +86,13 @@ ProcessGroup::~ProcessGroup() {
 }
 
 void ProcessGroup::start(const Attempt& attempt) {
-  const UniqueFd input = worker_input();
+  const std::vector<UniqueFd> inputs = input_.open_for(attempt.workers.size());
   may_have_processes_ = true;
   if (options_.use_cgroup) cgroup_ = RunCgroup::make();
   records_.assign(records_.size(), {});
   leaders_ = std::vector<Leader>(leaders_.size());
   const Moment started = Moment::now();
-  std::vector<SpawnRequest> requests =
-      spawn_requests(attempt, input.get(), cgroup_ ? cgroup_->folder_fd() : -1);
+  std::vector<SpawnRequest> requests = spawn_requests(attempt, inputs, cgroup_ ? cgroup_->folder_fd() : -1);
   interactive_ = find_rank(attempt.workers, options_.interactive);
   if (interactive_) make_interactive(requests[*interactive_]);
   std::vector<SpawnResult> results = spawn_all(requests, &deaths_);

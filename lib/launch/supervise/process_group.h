@@ -14,6 +14,7 @@
 #include "launch/plan/worker_plan.h"
 #include "launch/process/death_watch.h"
 #include "launch/process/run_cgroup.h"
+#include "launch/process/run_input.h"
 #include "launch/process/terminal_loan.h"
 #include "launch/process/usual_waits.h"
 #include "launch/supervise/event_queue.h"
@@ -38,7 +39,7 @@ struct ProcessGroupOptions {
   std::vector<int> stop_signals = {};  // besides those that always end a run
 };
 
-// Fourteen members, because all that has to end with the ranks is here: their processes, the cgroup and the loan of the terminal.
+// Fifteen members, because all that has to end with the ranks is here: their processes, the cgroup and the loan of the terminal.
 class ProcessGroup {
  public:
   ProcessGroup(EventLoop& loop, EventQueue& events, ProcessGroupOptions options);  // both outlive it
@@ -102,6 +103,7 @@ class ProcessGroup {
   EventLoop& loop_;
   EventQueue& events_;
   ProcessGroupOptions options_;
+  RunInput input_;
   std::vector<WorkerRecord> records_;
   std::vector<Leader> leaders_;
   DeathWatch deaths_;

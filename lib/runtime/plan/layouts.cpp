@@ -67,6 +67,18 @@ SumGroup sum_group(const RankLayout& layout, const PlanRequest& machine) {
           .groups_per_host = std::max(1, std::min(machine.gpus, layout.pipeline))};
 }
 
+// The ranks of a set of sharding, which are neighbours.
+SumGroup group_in_set(const RankLayout& layout, const PlanRequest& machine) {
+  const int inside = std::min(machine.gpus, layout.set);
+  return {.hosts = layout.set / inside, .per_host = inside, .groups_per_host = machine.gpus / inside};
+}
+
+// The ranks that have the same place in their sets.
+SumGroup group_of_place(const RankLayout& layout, const PlanRequest& machine) {
+  const int sets = layout.data_parallel / layout.set, inside = std::max(1, machine.gpus / layout.set);
+  return {.hosts = sets / inside, .per_host = inside, .groups_per_host = std::min(machine.gpus, layout.set)};
+}
+
 // Of an all-reduce of `bytes` of each group: inside the hosts first, then between them. All groups of a host share its network.
 double all_reduce_seconds(double bytes, const SumGroup& group, const PlanRequest& machine) {
   const auto part = [](int ranks) { return ranks > 1 ? 2.0 * (ranks - 1) / ranks : 0; };
@@ -78,16 +90,19 @@ double all_reduce_seconds(double bytes, const SumGroup& group, const PlanRequest
 
 double hidden(double seconds, double behind) { return std::max(kNeverHidden * seconds, seconds - behind); }
 
-// Stages 1 and 2 sum gradients and gather parameters, which is as much traffic as an all-reduce, but nothing hides the second half. Stage 3
-// gathers the parameters twice, before the forward and the backward part, while the layers before are computed.
+// Stages 1 and 2 sum gradients and gather parameters in each set, which is as much traffic as an all-reduce, but nothing hides the second
+// half. Between the sets, the owners of a parameter sum its gradient. Stage 3 gathers the parameters twice, before the forward and the
+// backward part, while the layers before are computed.
 double sum_seconds(const RankLayout& layout, const StepCosts& costs, double compute,
                    const PlanRequest& machine) {
   if (layout.data_parallel == 1) return 0;
   const double bytes = costs.gradient_bytes * cut(costs, layout.pipeline, machine).largest_share;
-  const double sum = all_reduce_seconds(bytes, sum_group(layout, machine), machine);
-  if (layout.sharding == 0) return hidden(sum, kBackwardShare * compute);
-  if (layout.sharding < 3) return hidden(sum / 2, kBackwardShare * compute) + sum / 2;
-  return hidden(1.5 * sum, compute);
+  if (layout.sharding == 0)
+    return hidden(all_reduce_seconds(bytes, sum_group(layout, machine), machine), kBackwardShare * compute);
+  const double in_set = all_reduce_seconds(bytes, group_in_set(layout, machine), machine);
+  const double between = all_reduce_seconds(bytes / layout.set, group_of_place(layout, machine), machine);
+  if (layout.sharding < 3) return hidden(in_set / 2 + between, kBackwardShare * compute) + in_set / 2;
+  return hidden(1.5 * in_set + between, compute);
 }
 
 double send_seconds(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine) {
@@ -116,16 +131,19 @@ std::string why_it_loses(const PlannedLayout& layout, const PlannedLayout& best,
   return fmt::format("{:.1f} % slower: {}", 100 * slower / least.all(), cause);
 }
 
-// strategy.pipeline and strategy.sharding exclude each other in every job.
-std::vector<RankLayout> layouts_of(int ranks, int batch) {
+// strategy.pipeline and strategy.sharding exclude each other in every job. A set of sharding is a part of a host or consists of whole hosts.
+std::vector<RankLayout> layouts_of(int ranks, int per_host, int batch) {
   std::vector<RankLayout> all;
   for (int pipeline = 1; pipeline <= ranks; ++pipeline) {
     if (ranks % pipeline != 0) continue;
     const int micro =
         pipeline == 1 ? 1 : std::min({4 * pipeline, batch * pipeline, kMostMicroBatches * pipeline});
-    for (int sharding = 0; sharding <= (ranks > 1 && pipeline == 1 ? 3 : 0); ++sharding)
-      all.push_back({ranks / pipeline, sharding, pipeline, micro});
+    all.push_back({.data_parallel = ranks / pipeline, .pipeline = pipeline, .micro_batches = micro});
   }
+  for (int sharding = 1; sharding <= 3; ++sharding)
+    for (int set = 2; set <= ranks; ++set)
+      if (ranks % set == 0 && (set % per_host == 0 || per_host % set == 0))
+        all.push_back({.data_parallel = ranks, .sharding = sharding, .set = set});
   return all;
 }
 
@@ -134,6 +152,8 @@ std::vector<RankLayout> layouts_of(int ranks, int batch) {
 std::string describe(const RankLayout& layout) {
   std::string text = fmt::format("data parallel {}", layout.data_parallel);
   if (layout.sharding > 0) text += fmt::format(", sharding stage {}", layout.sharding);
+  if (layout.sharding > 0 && layout.set < layout.data_parallel)
+    text += fmt::format(" in sets of {}", layout.set);
   if (layout.pipeline > 1)
     text += fmt::format(", pipeline {} of {}", layout.pipeline,
                         plural(layout.micro_batches, "micro batch", "es"));
@@ -142,13 +162,12 @@ std::string describe(const RankLayout& layout) {
 
 RankMemory memory_of(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine) {
   const double share = cut(costs, layout.pipeline, machine).largest_share;
-  const int ranks = layout.data_parallel;
   // A stage keeps the activations of as many micro batches as there are stages; each has 1/micro_batches of pipeline batches.
   const double kept =
       static_cast<double>(std::min(layout.pipeline, layout.micro_batches)) / layout.micro_batches;
-  RankMemory memory = {.parameters = shared(share * costs.parameter_bytes, layout.sharding >= 3, ranks),
-                       .gradients = shared(share * costs.gradient_bytes, layout.sharding >= 2, ranks),
-                       .optimizer = shared(share * costs.optimizer_bytes, layout.sharding >= 1, ranks),
+  RankMemory memory = {.parameters = shared(share * costs.parameter_bytes, layout.sharding >= 3, layout.set),
+                       .gradients = shared(share * costs.gradient_bytes, layout.sharding >= 2, layout.set),
+                       .optimizer = shared(share * costs.optimizer_bytes, layout.sharding >= 1, layout.set),
                        .activations = costs.activation_bytes * (layout.pipeline == 1 ? 1 : kept),
                        .buffers = share * costs.buffer_bytes};
   if (layout.sharding >= 3)
@@ -171,7 +190,7 @@ StepTime time_of(const RankLayout& layout, const StepCosts& costs, const PlanReq
 std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, const job::StepShares& shares,
                                         const PlanRequest& machine, const IsPossible& is_possible) {
   std::vector<PlannedLayout> planned;
-  for (const RankLayout& layout : layouts_of(shares.ranks, shares.largest())) {
+  for (const RankLayout& layout : layouts_of(shares.ranks, machine.gpus, shares.largest())) {
     if (!is_possible(layout)) continue;
     PlannedLayout one = {layout, memory_of(layout, costs, machine), time_of(layout, costs, machine)};
     one.fits = one.memory.all() <= machine.memory_bytes;

@@ -10,18 +10,19 @@
 
 namespace fleetrun::runtime {
 
-// The ranks are data_parallel x pipeline. Sharding splits states (stage 1), gradients (2) and parameters (3) among the
-// data-parallel ranks (Rajbhandari et al. 2020, arXiv:1910.02054). A pipeline has one stage per rank and works on micro_batches in turn, one
+// The ranks are data_parallel x pipeline. Sharding divides states (stage 1), gradients (2) and parameters (3) among the ranks of a set
+// (Rajbhandari et al. 2020, arXiv:1910.02054). Fewer ranks than data_parallel form several sets of neighbours, each of which has all. A pipeline has one stage per rank and works on micro_batches in turn, one
 // forward, one backward (Narayanan et al. 2021, arXiv:2104.04473).
 struct RankLayout {
   int data_parallel = 1;
   int sharding = 0;  // stage
+  int set = 1;       // ranks of a set
   int pipeline = 1;
   int micro_batches = 1;
 
   bool operator==(const RankLayout&) const = default;
 };
-std::string describe(const RankLayout& layout);  // "8 x data parallel, sharding stage 1"
+std::string describe(const RankLayout& layout);  // "data parallel 8, sharding stage 1 in sets of 4"
 
 struct RankMemory {
   double parameters = 0, gradients = 0, optimizer = 0, activations = 0, buffers = 0;  // bytes

@@ -24,6 +24,35 @@ bool has_checkpoint(const std::string& folder) {
   return false;
 }
 
+TEST_CASE(
+    "hunt 24: an elastic training does not start with a strategy that some number of nodes cannot have") {
+  Cluster cluster(1);
+  std::ofstream(cluster.folder(0) + "/job.json") << kJob;
+  const auto start = [&](const Words& words) {
+    Words all = {"--nnodes=2:4", "--master=127.0.0.1:" + std::to_string(cluster.port()), "--join_timeout=1",
+                 "--device=cpu"};
+    all.insert(all.end(), words.begin(), words.end());
+    cluster.start_exactly(0, all);
+    return cluster.end_of(0);
+  };
+  const Words in_sets = {"job.json", "strategy.sharding=true", "strategy.sharding_configs.sharding_degree=2"};
+  const ChildResult refused = start(in_sets);
+  CHECK(refused.code == 78);
+  CHECK_MESSAGE(
+      contains(refused.err,
+               "--nnodes 2:4 lets the run go on with 3 nodes and 3 ranks: strategy.sharding_configs: "
+               "sharding_degree is 2 for 3 ranks, wanted sharding_degree * dp_degree = 3"),
+      refused.err);
+  const Words in_stages = {"job.json", "strategy.pipeline=true", "strategy.hybrid_configs.pp_degree=2"};
+  CHECK(
+      contains(start(in_stages).err, "pp_degree is 2, wanted a divisor of the number of ranks, which is 3"));
+  CHECK(contains(start({"job.json", "data.batch_size=null", "train.global_batch=3"}).err,
+                 "--nnodes 2:4 lets the run go on with 4 nodes and 4 ranks: "));
+  Words fitting = in_sets;
+  fitting.insert(fitting.begin(), "--nproc_per_node=2");
+  CHECK(start(fitting).code == 75);  // nobody else came
+}
+
 TEST_CASE("a training goes on from its last checkpoint with fewer ranks, and does all its epochs") {
   Cluster cluster(3);
   for (int node = 0; node < 3; ++node) std::ofstream(cluster.folder(node) + "/job.json") << kJob;

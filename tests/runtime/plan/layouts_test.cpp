@@ -44,15 +44,29 @@ TEST_CASE(
   CHECK(plain.parameters == 8e8);
   CHECK(plain.optimizer == 16e8);
   CHECK(plain.all() == doctest::Approx(8e8 + 8e8 + 16e8 + 4e9 + 8e6));
-  const RankMemory first = memory_of({.data_parallel = 8, .sharding = 1}, costs, kMachine);
+  const RankMemory first = memory_of({.data_parallel = 8, .sharding = 1, .set = 8}, costs, kMachine);
   CHECK(first.optimizer == 2e8);
   CHECK(first.gradients == 8e8);
-  const RankMemory second = memory_of({.data_parallel = 8, .sharding = 2}, costs, kMachine);
+  const RankMemory second = memory_of({.data_parallel = 8, .sharding = 2, .set = 8}, costs, kMachine);
   CHECK(second.gradients == 1e8);
   CHECK(second.parameters == 8e8);
-  const RankMemory third = memory_of({.data_parallel = 8, .sharding = 3}, costs, kMachine);
+  const RankMemory third = memory_of({.data_parallel = 8, .sharding = 3, .set = 8}, costs, kMachine);
   CHECK(third.parameters == 1e8);
   CHECK(third.buffers == 8e6 + 2e8);  // two gathered layers
+  const RankMemory in_sets = memory_of({.data_parallel = 8, .sharding = 3, .set = 4}, costs, kMachine);
+  CHECK(in_sets.parameters == 2e8);
+  CHECK(in_sets.optimizer == 4e8);
+}
+
+TEST_CASE("sets of sharding that are hosts send only their own part of the gradients between the hosts") {
+  const double in_set = 2 * 3.0 / 4 * 8e8 / 100e9, between = 2 * 1.0 / 2 * (8e8 / 4) * 4 / 10e9;
+  const RankLayout layout = {.data_parallel = 8, .sharding = 1, .set = 4};
+  CHECK(time_of(layout, eight_layers(), kMachine).sums ==
+        doctest::Approx(in_set / 2 + between - 0.016 + in_set / 2));
+  const RankLayout pairs = {.data_parallel = 8, .sharding = 3, .set = 2};
+  const double in_pair = 2 * 1.0 / 2 * 8e8 / 100e9,
+               of_place = 2 * 1.0 / 2 * 4e8 / 100e9 + 2 * 1.0 / 2 * 4e8 * 2 / 10e9;
+  CHECK(time_of(pairs, eight_layers(), kMachine).sums == doctest::Approx(1.5 * in_pair + of_place - 0.024));
 }
 
 TEST_CASE(
@@ -83,9 +97,9 @@ TEST_CASE("gradients are summed inside the hosts, then between them, behind the 
   const double all_reduce = 2 * 3.0 / 4 * 8e8 / 100e9 + 2 * 1.0 / 2 * 8e8 / 10e9;  // 92 ms
   const StepCosts costs = eight_layers();
   CHECK(time_of({.data_parallel = 8}, costs, kMachine).sums == doctest::Approx(all_reduce - 0.016));
-  CHECK(time_of({.data_parallel = 8, .sharding = 1}, costs, kMachine).sums ==
+  CHECK(time_of({.data_parallel = 8, .sharding = 1, .set = 8}, costs, kMachine).sums ==
         doctest::Approx(all_reduce / 2 - 0.016 + all_reduce / 2));
-  CHECK(time_of({.data_parallel = 8, .sharding = 3}, costs, kMachine).sums ==
+  CHECK(time_of({.data_parallel = 8, .sharding = 3, .set = 8}, costs, kMachine).sums ==
         doctest::Approx(1.5 * all_reduce - 0.024));
   PlanRequest fast = kMachine;
   fast.network_gb_s = 1000, fast.link_gb_s = 1000;
@@ -120,10 +134,13 @@ TEST_CASE("what does not fit comes last and says what it needs") {
 TEST_CASE(
     "layouts are pipelines of all divisors of the ranks, which GPUs refuse, and data parallelism with and without sharding") {
   const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), kShares, kMachine, any_layout);
-  CHECK(planned.size() == 4 + 3);  // stages 0 to 3 of sharding, and pipelines of 2, 4 and 8
+  CHECK(planned.size() ==
+        1 + 3 * 3 + 3);  // plain, three stages in sets of 2, 4 and 8, and pipelines of 2, 4 and 8
   const std::string text = describe(planned, kMachine);
   CHECK(text.starts_with("2 hosts of 4 ranks; per rank"));
-  CHECK(std::count(text.begin(), text.end(), '\n') == 3 + 7 + 2);
+  CHECK(text.find("\ndata parallel 8, sharding stage 3 in sets of 4 ") != std::string::npos);
+  CHECK(text.find("\ndata parallel 8, sharding stage 3  ") != std::string::npos);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 3 + 13 + 2);
   CHECK(
       text.ends_with("\n\npipelines run on CPUs only so far: on GPUs fleetrun refuses strategy.pipeline\n"));
 }
