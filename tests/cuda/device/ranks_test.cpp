@@ -6,7 +6,9 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -150,6 +152,8 @@ struct Training {
   double learning_rate;
   job::StrategySpec strategy = {};
   int steps = kSteps;
+  job::OptimizerName optimizer = job::OptimizerName::momentum;
+  std::optional<int> overflow_in = {};  // the step in which the last rank has an infinite pixel
 };
 
 // The steps of a rank; its parameters go to the file.
@@ -159,19 +163,24 @@ void train(comm::World& world, bool on_cpu, const Training& training, const std:
   const TrainingCommunicators communicators(training.strategy, world, *device);
   job::JobSpec job;
   job.model.name = training.model;
+  job.optimizer.name = training.optimizer;
   job.strategy = training.strategy;
   job.strategy.cudnn_exhaustive_search = false;  // on the CPU Winograd's rounding
   job.data.batch_size = kGlobalBatch / world.env.world_size;
   Trainer trainer(job, kFacts, *device, communicators.all());
   trainer.share_parameters();
   for (int step = 0; step < training.steps; ++step) {
-    const GlobalBatch batch(step);
+    GlobalBatch batch(step);
+    if (step == training.overflow_in) batch.images.back() = std::numeric_limits<float>::infinity();
     const auto first = static_cast<std::size_t>(world.env.rank * job.data.batch_size);
     trainer.step({batch.images.data() + first * kPixels, batch.labels.data() + first},
                  training.learning_rate);
   }
   write_parameters(trainer, path);
 }
+
+// The narrow types of the test's device, of a process that makes it only to ask.
+std::vector<DType> narrow_types() { return test::make_test_device()->narrow_types(); }
 
 struct Apart {
   double difference = 0, norm = 0;
@@ -207,7 +216,7 @@ struct Trained {
 };
 
 void check_like_cpu(const Training& training) {
-  for (const int size : {2, 4}) {
+  for (const int size : {1, 2, 4}) {
     CAPTURE(size);
     const Trained device(training, size, false), cpu(training, size, true);
     const double share = apart(device.file_of(0), cpu.file_of(0)).share();
@@ -223,11 +232,12 @@ void check_like_cpu(const Training& training) {
 const Training kLenet = {job::ModelName::lenet, 0.02};
 const Training kResnet20 = {job::ModelName::resnet20, 0.0005};
 
-TEST_CASE("lenet: after 20 steps 2 and 4 ranks hold the same parameters, and those of the CPU's ranks") {
+TEST_CASE("lenet: after 20 steps 1, 2 and 4 ranks hold the same parameters, and those of the CPU's ranks") {
   check_like_cpu(kLenet);
 }
 
-TEST_CASE("resnet20: after 20 steps 2 and 4 ranks hold the same parameters, and those of the CPU's ranks") {
+TEST_CASE(
+    "resnet20: after 20 steps 1, 2 and 4 ranks hold the same parameters, and those of the CPU's ranks") {
   check_like_cpu(kResnet20);
 }
 
@@ -295,6 +305,42 @@ TEST_CASE(
   CHECK(apart(halves.file_of(0), whole.file_of(0)).share() <= 1e-4);
   CHECK(apart(halves.file_of(1), halves.file_of(0)).difference == 0);
   CHECK(apart(own.file_of(0), whole.file_of(0)).share() > 1e-3);
+}
+
+Training in_narrow_type(DType type) {
+  Training training = kLenet;
+  training.strategy.amp = true;
+  training.strategy.amp_configs.dtype = type == DType::f16 ? job::AmpType::fp16 : job::AmpType::bf16;
+  training.strategy.amp_configs.decr_every_n_nan_or_inf = 1;
+  return training;
+}
+
+TEST_CASE("two ranks that train in a narrow type hold the same parameters, near those of f32") {
+  const Trained wide(kLenet, 2, false);
+  for (const DType type : narrow_types()) {
+    CAPTURE(describe(type));
+    const Trained narrow(in_narrow_type(type), 2, false);
+    CHECK(apart(narrow.file_of(1), narrow.file_of(0)).difference == 0);
+    const double share = apart(narrow.file_of(0), wide.file_of(0)).share();
+    CAPTURE(share);
+    CHECK(share > 0);
+    CHECK(share < 0.02);
+  }
+}
+
+TEST_CASE("after an overflow on one rank of two, neither moves its parameters") {
+  for (const DType type : narrow_types()) {
+    CAPTURE(describe(type));
+    Training shorter = in_narrow_type(type);
+    shorter.optimizer = job::OptimizerName::sgd;  // which moves nothing when the gradients are 0
+    shorter.steps = 3;
+    Training overflowing = shorter;
+    overflowing.steps = 4;
+    overflowing.overflow_in = 3;
+    const Trained with(overflowing, 2, false), without(shorter, 2, false);
+    CHECK(apart(with.file_of(1), with.file_of(0)).difference == 0);
+    CHECK(apart(with.file_of(0), without.file_of(0)).difference == 0);  // NaN if a parameter is not finite
+  }
 }
 
 TEST_CASE("other steps lead elsewhere, farther than the CPU's ranks are from those of another device") {
