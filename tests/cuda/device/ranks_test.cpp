@@ -310,6 +310,7 @@ TEST_CASE(
 Training in_narrow_type(DType type) {
   Training training = kLenet;
   training.strategy.amp = true;
+  training.strategy.sync_nccl_allreduce = false;
   training.strategy.amp_configs.dtype = type == DType::f16 ? job::AmpType::fp16 : job::AmpType::bf16;
   training.strategy.amp_configs.decr_every_n_nan_or_inf = 1;
   return training;
