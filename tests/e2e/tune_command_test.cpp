@@ -71,6 +71,53 @@ TEST_CASE("tune prints a table, what it found about the advice, and leaves no lo
   CHECK_FALSE(std::filesystem::exists(launch.folder / "log"));
 }
 
+// The kept result of the only job in the cache, changed so that it does not depend on the speed of this machine.
+void keep_fusion_of_optimizers(const TunedLaunch& launch) {
+  for (const auto& entry : std::filesystem::directory_iterator(launch.folder / "cache")) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("tuned-") || !name.ends_with(".json")) continue;
+    nlohmann::json cache = nlohmann::json::parse(launch.folder.read("cache/" + name));
+    nlohmann::json& kept = cache["tuned"].begin().value();
+    kept["settings"] = {"strategy.build_strategy.fuse_all_optimizer_ops=true"};
+    const auto effect = [](const char* setting, double ratio, double low, double high, int turns) {
+      return nlohmann::json{{"name", setting}, {"settings", nlohmann::json::array()},
+                            {"ratio", ratio},  {"low", low},
+                            {"high", high},    {"turns", turns},
+                            {"advice", 0}};
+    };
+    kept["explained"] = {effect("strategy.build_strategy.fuse_all_optimizer_ops=true", 1.25, 1.2, 1.3, 24)};
+    launch.folder.write("cache/" + name, cache.dump());
+  }
+}
+
+TEST_CASE("tune --explain prints what each setting does, and the result as a job and for PaddlePaddle") {
+  const TunedLaunch launch;
+  REQUIRE(launch.run({"tune", "--budget=5s", "--nproc_per_node=1", "job.json"}).code == 0);
+  keep_fusion_of_optimizers(launch);
+  const ChildResult result = launch.run({"tune", "--explain", "--nproc_per_node=1", "job.json"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  for (
+      const char* part :
+      {"1 rank: no step was timed, because the result of ",
+       "\nthe result without one of its settings, divided by the result:\n"
+       "strategy.build_strategy.fuse_all_optimizer_ops=true  1.250  1.200 to 1.300     24  it makes the step faster\n",
+       "\"fuse_all_optimizer_ops\": true",
+       "\nfor PaddlePaddle (DistributedStrategy.load_from_prototxt):\nbuild_strategy {\n",
+       "\n  fuse_all_optimizer_ops: true\n"})
+    CHECK_MESSAGE(contains(result.out, part), result.out);
+}
+
+TEST_CASE("tune --explain measures the result without each of its settings") {
+  const TunedLaunch launch;
+  const ChildResult result =
+      launch.run({"tune", "--budget=10s", "--explain", "--json", "--nproc_per_node=1", "job.json"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const auto found = nlohmann::json::parse(result.out);
+  CHECK(found["explained"].size() == found["settings"].size());  // none if nothing is faster than the job
+  for (const auto& effect : found["explained"])
+    CHECK(std::ranges::count(found["settings"], effect["name"]) == 1);
+}
+
 TEST_CASE("tune --memory keeps the train.global_batch of the job") {
   const TunedLaunch launch;
   const ChildResult result =
