@@ -19,7 +19,6 @@
 #include "base/text/plural.h"
 #include "job/spec/settle_strategy.h"
 #include "job/spec/step_share.h"
-#include "launch/cli/flags/flag_values.h"
 #include "launch/examine.h"
 #include "launch/host/surroundings.h"
 #include "launch/logs/log_folder.h"
@@ -54,20 +53,28 @@ void check_strategy(const job::JobSpec& job, const job::Ranks& ranks, const Envi
   job::plan_shares(job, ranks.all);
 }
 
-// An elastic run goes on with any number of nodes from MIN to MAX, so the strategy must work with each, if all nodes have as many ranks
-// as this one.
+// An elastic run goes on with any number of nodes from MIN to MAX, less the spares, so the strategy must work with each, if all nodes have
+// as many ranks as this one.
 void check_every_number_of_nodes(const job::JobSpec& job, const Membership& members, int ranks_of_node,
-                                 const LaunchOptions& options, const Environment& environment) {
-  for (int nodes = members.least; nodes <= members.nodes - members.spares; ++nodes) {
+                                 const Environment& environment) {
+  const int most = members.nodes - members.spares;
+  if (job.strategy.pipeline && !job.strategy.hybrid_configs.pp_degree && members.least < most)
+    throw Error(
+        ErrorKind::config,
+        fmt::format(
+            "strategy.pipeline without strategy.hybrid_configs.pp_degree has a stage on each rank, and the run may go on with {} to {}, wanted pp_degree",
+            members.least, plural(most, "node")),
+        "strategy.hybrid_configs.pp_degree after the job file sets the number of stages");
+  for (int nodes = members.least; nodes <= most; ++nodes) {
     try {
       check_strategy(job, {nodes * ranks_of_node, ranks_of_node}, environment);
     } catch (const Error& error) {
-      throw Error(error.kind(),
-                  fmt::format("{} {} lets the run go on with {} and {}: {}", options.nnodes.source,
-                              show_value(*options.nnodes.value), plural(nodes, "node"),
-                              plural(nodes * ranks_of_node, "rank"), error.message()),
-                  "choose --nproc_per_node and the job so that every number of nodes works, or give --nnodes "
-                  "one number");
+      throw Error(
+          error.kind(),
+          fmt::format("the run may go on with {} and {}: {}", plural(nodes, "node"),
+                      plural(nodes * ranks_of_node, "rank"), error.message()),
+          "choose --nproc_per_node, --nnodes, --spares and the job so that every number of nodes that may "
+          "be left works");
     }
   }
 }
@@ -78,8 +85,8 @@ void check_strategy_before_start(const std::optional<job::ParsedJob>& job, const
                                  const Environment& environment) {
   if (!job) return;
   if (!members) return check_strategy(job->spec, {cluster.world_size(), cluster.local_size()}, environment);
-  if (is_elastic(options) && options.nnodes.value)
-    check_every_number_of_nodes(job->spec, *members, cluster.local_size(), options, environment);
+  if (is_elastic(options))
+    check_every_number_of_nodes(job->spec, *members, cluster.local_size(), environment);
 }
 
 std::map<int, Program> wrap_programs(const LaunchOptions& options, const Program& program,

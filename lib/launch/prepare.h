@@ -32,8 +32,8 @@ HostFacts probe(const LaunchOptions& options);
 // Nothing when this node is alone.
 std::optional<Membership> find_members(const LaunchOptions& options, const HostFacts& host);
 
-// Changes options.log_dir: in a cluster, each node has its own. A user who lists the nodes starts them by hand, and each of them writes log/
-// if it can: not if the nodes share this folder.
+// Changes options.log_dir: in a cluster, each node has its own. A user who lists the nodes starts them by hand, and each of them writes log/,
+// unless the nodes share this folder.
 void use_log_folder_of_node(LaunchOptions& options, const Membership& members,
                             const std::optional<Allocation>& allocation);
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/system/endpoint.h"
 #include "launch/cli/completion.h"
 #include "launch/cli/config_file.h"
 #include "launch/cli/flags/flag_values.h"
@@ -34,14 +35,29 @@ bool is_of_a_launcher_around_us(const std::string& variable, const Environment& 
                                              .starts_with(environment.get_or(variable, "") + "/backup_env.");
 }
 
+bool is_inside_a_rank(const Environment& environment) {
+  return environment.has("PADDLE_GLOBAL_RANK") || environment.has("TORCHELASTIC_RUN_ID");
+}
+
+// PaddleJobs of Kubeflow set it. It counts only if nothing else says where several nodes meet.
+void take_inherited_master(const Environment& environment, LaunchOptions& options) {
+  const std::string text = environment.get_or("PADDLE_MASTER", "");
+  const bool has_meeting = options.master.value || options.master_addr.value || options.rdzv_endpoint.value ||
+                           options.ips.origin != Origin::fallback;
+  const bool has_nodes = options.nnodes.value && options.nnodes.value->most > 1;
+  if (text.empty() || has_meeting || !has_nodes || is_inside_a_rank(environment)) return;
+  options.master = {with_context("reading PADDLE_MASTER", [&] { return parse_endpoint(text); }),
+                    Origin::environment, "PADDLE_MASTER"};
+}
+
 // A launcher tells its ranks about the nodes of its own run, and they inherit what it was told, by variables or by the file of
 // $FLEETRUN_CONFIG. A run that a rank starts has nodes of its own: without flags only this one.
 bool is_of_the_nodes_around_us(const Flag& flag, const Environment& environment) {
   constexpr std::array kNodeFlags = {"--ips",    "--hosts",       "--hostfile",
                                      "--nnodes", "--node_rank",   "--rdzv_endpoint",
                                      "--master", "--master_addr", "--master_port"};
-  const bool inside_a_rank = environment.has("PADDLE_GLOBAL_RANK") || environment.has("TORCHELASTIC_RUN_ID");
-  return inside_a_rank && std::find(kNodeFlags.begin(), kNodeFlags.end(), flag.name()) != kNodeFlags.end();
+  return is_inside_a_rank(environment) &&
+         std::find(kNodeFlags.begin(), kNodeFlags.end(), flag.name()) != kNodeFlags.end();
 }
 
 // The variable that speaks for a flag that was not given, and what it says; nothing when there is none.
@@ -170,6 +186,7 @@ CommandLine parse_launch_options(const std::vector<std::string>& arguments, cons
   for (const Flag& flag : table) set_flag(flag, found, environment, file, called_as);
   check_together(options);
   if (settle) settle(options);
+  take_inherited_master(environment, options);
   for (const char* name : kModeFlags)
     if (found.has(name)) options.mode_flags.emplace_back(name);
   if (!options.show_config.value.empty())

@@ -45,7 +45,9 @@ bool is_on_network(const std::string& folder) {
     if (parent == path || path == ".") return false;
     path = parent;
   }
-  return std::ranges::find(kOfNetworks, static_cast<std::uint32_t>(facts.f_type)) != kOfNetworks.end();
+  return is_network_type(static_cast<std::uint32_t>(facts.f_type));
 }
+
+bool is_network_type(std::uint32_t type) { return std::ranges::find(kOfNetworks, type) != kOfNetworks.end(); }
 
 }  // namespace fleetrun::launch

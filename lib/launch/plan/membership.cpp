@@ -65,8 +65,8 @@ void check_one_family(const std::vector<NamedNode>& nodes, const std::string& so
 void check_names(const std::vector<NamedNode>& nodes, const std::string& source) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].name.empty())
-      throw bad_members(fmt::format(
-          "{} has an empty name: wanted a host between two commas and after the last one", source));
+      throw bad_members(
+          fmt::format("{} has an empty name: wanted a host before, between and after its commas", source));
     if (nodes[i].address.empty())
       throw bad_members(
           fmt::format("{} names {}, which this host cannot resolve", source, nodes[i].name),
@@ -306,6 +306,10 @@ bool is_elastic(const LaunchOptions& options) {
 int most_restarts(const LaunchOptions& options) {
   const bool chosen = options.max_restart.origin != Origin::fallback;
   return is_elastic(options) && !chosen ? kElasticRestarts : options.max_restart.value;
+}
+
+bool may_start_again(const LaunchOptions& options) {
+  return most_restarts(options) > 0 || is_elastic(options);
 }
 
 std::vector<NamedNode> resolve_names(const LaunchOptions& options) {

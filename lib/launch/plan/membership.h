@@ -31,6 +31,8 @@ struct Membership {
 bool is_elastic(const LaunchOptions& options);
 // --max_restart. An elastic run for which the user gave no number may start again as often as with PaddlePaddle.
 int most_restarts(const LaunchOptions& options);
+// Whether fleetrun may start the ranks again: after a failure, or when a node comes or goes.
+bool may_start_again(const LaunchOptions& options);
 
 // Whether the options ask for more than one node.
 bool asks_for_several_nodes(const LaunchOptions& options);

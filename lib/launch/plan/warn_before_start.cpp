@@ -9,8 +9,10 @@
 #include "launch/host/gpu_facts.h"
 #include "launch/host/nccl_lint.h"
 #include "launch/plan/env_dialects.h"
+#include "launch/plan/membership.h"
 #include "launch/plan/program.h"
 #include "launch/plan/world_lists.h"
+#include "launch/process/run_input.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -108,6 +110,10 @@ std::vector<std::string> warn_before_start(const StartRequest& request) {
   if (request.cluster.ipv6 && may_use_paddle(request.options))
     warnings.emplace_back(
         "PaddlePaddle splits PADDLE_TRAINER_ENDPOINTS at ':': its programs need IPv4 addresses of the nodes");
+  if (!request.embedded && may_start_again(request.options) && bytes_in_stream() > 0)
+    warnings.emplace_back(
+        "the ranks read nothing from the pipe on standard input, because --max_restart may start them again, "
+        "and what was read from a pipe is gone; each attempt reads a file (< FILE) from its beginning");
   for (std::string& warning : lint_nccl_variables(request)) warnings.push_back(std::move(warning));
   if (request.cluster.device == DeviceKind::cuda)
     if (const auto gpus = probe_gpus(kNvmlLibrary, kDriverTime))

@@ -39,8 +39,9 @@ std::string change_folder(const BatchRun& run) {
   return run.own.folder.empty() ? "" : "cd " + quote_word(run.own.folder) + " || exit 66\n";
 }
 
-std::string wait_for_run() {
-  return R"(# A signal interrupts wait, so a trap asks for another one.
+std::string wait_for_run(const BatchRun& run) {
+  return std::string(run.nodes > 1 ? "began=$(date +%s)\n" : "") +
+         R"(# A signal interrupts wait, so a trap asks for another one.
 again=true
 while $again; do
   again=false
@@ -79,8 +80,9 @@ std::string meeting_port(const BatchRun& run, const std::string& job_number) {
 
 std::string code_of_finished_run(const BatchRun& run) {
   if (run.nodes == 1) return "";
-  return R"(# When the run has finished, the code of a node that was lost before does not count.
-if [ "$code" != 0 ] && grep -qs '^  "cause": "finished"' "$logs"/node-*/report.json; then
+  return R"(# When this run has finished, the code of a node that was lost before does not count.
+if [ "$code" != 0 ] && find "$logs" -path '*/node-*/report.json' -newermt "@$began" \
+  -exec grep -q '^  "cause": "finished"' {} \; -print -quit 2>/dev/null | grep -q .; then
   code=0
 fi
 )";
@@ -91,7 +93,7 @@ std::string wait_for_first_node(const BatchRun& run) {
 # fleetrun stops the ranks of all nodes. A rank of a job file with checkpoints saves one first.
 trap 'again=true; kill -s TERM "$run"' INT TERM
 
-)" + wait_for_run() +
+)" + wait_for_run(run) +
          R"(
 # All nodes end with the same exit code.
 wait

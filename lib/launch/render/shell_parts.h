@@ -19,7 +19,7 @@ std::string program_name(const BatchRun& run);   // of fleetrun on the nodes, as
 std::string change_folder(const BatchRun& run);  // "cd /srv/training || exit 66", or "" without --folder
 
 // Waits for the process "$run" until it has ended, whatever signals this script gets. A trap sets `again`; `code` is the exit code.
-std::string wait_for_run();
+std::string wait_for_run(const BatchRun& run);
 
 // For batch systems that start a script on the first node only: starts fleetrun on all nodes. `others` are lines that start it on the
 // node "$rank", with the function start; "$run" is the process on the first node.

@@ -163,7 +163,7 @@ std::string write_slurm(const BatchRun& run) {
                {"master", master_of(run)},
                {"start", start_of(run)},
                {"first", first},
-               {"wait", wait_for_run() + code_of_finished_run(run)},
+               {"wait", wait_for_run(run) + code_of_finished_run(run)},
                {"resumes", resumes_of(run)}});
 }
 

@@ -87,8 +87,7 @@ void read_process_facts(RankFacts& facts) {
 std::string describe_stuck(pid_t pid) {
   if (const std::string owner = owner_out_of_reach(pid); !owner.empty())
     return fmt::format(
-        "pid {}, which belongs to {}, to whose processes this fleetrun may send no signals; "
-        "\"sudo fleetrun ...\" may, \"fleetrun -- sudo ...\" may not",
+        "pid {}, which belongs to {}: fleetrun may not send signals to processes of that user, but \"sudo fleetrun ...\" may",
         pid, owner);
   RankFacts facts = {.pid = pid};
   read_process_facts(facts);

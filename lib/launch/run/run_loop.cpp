@@ -61,6 +61,7 @@ SupervisorOptions supervisor_options(const RunPlan& plan, int first_attempt) {
 
 ProcessGroupOptions group_options(const RunPlan& plan) {
   return {.ranks = plan.cluster.local_size(),
+          .may_start_again = may_start_again(plan.options),
           .use_cgroup = plan.options.cgroup.value != UseCgroup::none,
           .kill_wait = plan.options.kill_wait.value,
           .interactive = plan.options.interactive.value,

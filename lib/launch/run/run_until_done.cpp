@@ -41,7 +41,7 @@ LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
           .pid = ::getppid(),  // the front process, as in `fleetrun ps`
           .ranks = plan.cluster.local_size(),
           .has_train_report = plan.embedded.has_value(),
-          .may_start_again = most_restarts(plan.options) > 0 || is_elastic(plan.options),
+          .may_start_again = may_start_again(plan.options),
           .keeps_previous = true};
 }
 

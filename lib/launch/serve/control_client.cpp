@@ -12,6 +12,7 @@
 
 #include "base/error/error.h"
 #include "launch/logs/control_address.h"
+#include "launch/logs/folder_lock.h"
 #include "launch/logs/log_folder.h"
 #include "launch/logs/log_names.h"
 #include "launch/logs/own_files.h"
@@ -94,6 +95,12 @@ UniqueFd ControlClient::connect(Time deadline) const {
     if (errno == EACCES) throw foreign_run(folder_);
     if (errno != ENOENT && errno != ECONNREFUSED) throw no_answer(folder_, describe_errno(errno));
     if (!is_in_use(folder_)) throw no_run(folder_);
+    if (const std::string host = other_host_of_holder(folder_); !host.empty())
+      throw Error(
+          ErrorKind::missing, fmt::format("the run in {}/ was started on {}", folder_, host),
+          fmt::format(
+              "a node that shares this folder has its logs beside it: --log_dir={}.node1, or --log_dir={}.HOST",
+              folder_, folder_));
     if (std::chrono::steady_clock::now() >= deadline)
       throw no_answer(folder_, "it has no socket there; not every file system supports sockets");
     std::this_thread::sleep_for(kRetryPause);

@@ -74,6 +74,7 @@ ProcessGroup::ProcessGroup(EventLoop& loop, EventQueue& events, ProcessGroupOpti
     : loop_(loop),
       events_(events),
       options_(std::move(options)),
+      input_(!options_.may_start_again && !options_.interactive),
       records_(static_cast<std::size_t>(options_.ranks)),
       leaders_(static_cast<std::size_t>(options_.ranks)),
       look_at_left_(loop) {

@@ -24,11 +24,12 @@ RealFolder look_into(const std::string& folder) {
   const fs::path path = fs::canonical(folder.empty() ? "." : folder, problem);
   if (problem) return real;
   real.path = path.string();
-  for (fs::directory_iterator entry(path, problem), end; !problem && entry != end; entry.increment(problem)) {
+  fs::directory_iterator entry(path, problem);
+  for (; !problem && entry != fs::directory_iterator() && !real.has_links; entry.increment(problem)) {
     std::error_code unknown;
     real.has_links = entry->is_symlink(unknown);
-    if (real.has_links) break;
   }
+  real.has_links |= static_cast<bool>(problem);  // nobody knows: each file is asked
   return real;
 }
 

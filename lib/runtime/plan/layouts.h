@@ -11,7 +11,7 @@
 namespace fleetrun::runtime {
 
 // The ranks are data_parallel x pipeline. Sharding divides states (stage 1), gradients (2) and parameters (3) among the ranks of a set
-// (Rajbhandari et al. 2020, arXiv:1910.02054). Fewer ranks than data_parallel form several sets of neighbours, each of which has all. A pipeline has one stage per rank and works on micro_batches in turn, one
+// (Rajbhandari et al. 2020, arXiv:1910.02054). With fewer ranks than data_parallel in a set, there are several sets of neighbours, and each set has all states. A pipeline has one stage per rank and works on micro_batches in turn, one
 // forward, one backward (Narayanan et al. 2021, arXiv:2104.04473).
 struct RankLayout {
   int data_parallel = 1;

@@ -134,7 +134,7 @@ TEST_CASE("traps of --ips are told apart") {
       "--ips names nowhere.invalid:7000, which this host cannot resolve | wanted hosts without ports, such as "
       "10.0.0.2,10.0.0.3; --master_port chooses the port where the nodes meet");
   CHECK(error_of({"--ips=10.0.0.1,10.0.0.2,"}) ==
-        "--ips has an empty name: wanted a host between two commas and after the last one");
+        "--ips has an empty name: wanted a host before, between and after its commas");
   CHECK(
       error_of({"--ips=127.0.0.1,127.0.0.2"}) ==
       "--ips lists loopback addresses only, so each of them is this host | for a rehearsal on one host, start each node with its --node_rank");
@@ -231,11 +231,14 @@ TEST_CASE("torchrun's words name the meeting point, too") {
   CHECK(six_members_of({"--nnodes=2", "--master-addr=[fd00::1]"}).meeting == Endpoint{"fd00::1", 6069});
 }
 
-TEST_CASE("PADDLE_MASTER says where the nodes meet, as --master does") {
+TEST_CASE("PADDLE_MASTER says where several nodes meet, if no flag does") {
   Environment environment;
   environment.set("PADDLE_NNODES", "2");
   environment.set("PADDLE_MASTER", "10.0.0.1:7000");
   CHECK(members_of({}, environment).meeting == Endpoint{"10.0.0.1", 7000});
+  CHECK(members_of({"--master=10.0.0.2:7001"}, environment).meeting == Endpoint{"10.0.0.2", 7001});
+  CHECK(members_of({"--rdzv_endpoint=10.0.0.2:7001"}, environment).meeting == Endpoint{"10.0.0.2", 7001});
+  CHECK(members_of({"--ips=10.0.0.1,10.0.0.2"}, environment).meeting == Endpoint{"10.0.0.1", 6069});
 }
 
 TEST_CASE("several nodes without a meeting point, or with a rank that cannot be, are errors") {

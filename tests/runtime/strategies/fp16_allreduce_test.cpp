@@ -45,7 +45,7 @@ MeanGradients mean_gradients(test::SoloGradients& solo, const test::Weights& wei
   return found;
 }
 
-// How many elements an update changes at all, and how many of them otherwise than the rounding of the sum allows.
+// How many elements the rounding of the sum changes, and how many of them farther than it may.
 struct Changes {
   std::size_t all = 0, beyond = 0;
 };
@@ -58,7 +58,7 @@ void compare(const test::Weights& before, const test::Weights& after, const Mean
                    absolute = gradients.absolute.at(name)[i];
       const double difference = std::abs(static_cast<double>(after.at(name)[i]) - wanted);
       const double of_f32 = 0x1p-22 * (std::abs(static_cast<double>(values[i])) + absolute);
-      changes.all += difference > 0 ? 1 : 0;
+      changes.all += difference > of_f32 ? 1 : 0;
       changes.beyond += difference > kRate * ranks * kRounding * absolute + of_f32 ? 1 : 0;
     }
 }

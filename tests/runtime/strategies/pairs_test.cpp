@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <fstream>
 #include <string>
@@ -230,10 +231,20 @@ Words documented_exclusions() {
   return cells;
 }
 
+// Not as a part of a longer word, such as adam of adamw.
+bool has_word(const std::string& text, const std::string& word) {
+  const auto goes_on = [&](std::size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+  };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    if (!goes_on(at - 1) && !goes_on(at + word.size())) return true;
+  return false;
+}
+
 bool is_named(const Strategy& strategy, const std::string& text) {
   const Words words = strategy.words.empty() ? Words{strategy.name} : strategy.words;
   return std::any_of(words.begin(), words.end(),
-                     [&](const std::string& word) { return text.find(word) != std::string::npos; });
+                     [&](const std::string& word) { return has_word(text, word); });
 }
 
 struct Found {

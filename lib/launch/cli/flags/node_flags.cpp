@@ -63,8 +63,7 @@ std::vector<Flag> place_flags(LaunchOptions& options) {
            .argument = "HOST:PORT",
            .help =
                "Address where the nodes meet: a host name or IP address of the first node, and a free port there. Give the same value, "
-               "and --nnodes, on every node (docs/many-hosts.md). With one node, the workers get it as MASTER_ADDR and MASTER_PORT",
-           .variable = "PADDLE_MASTER",
+               "and --nnodes, on every node (docs/many-hosts.md). With one node, the workers get it as MASTER_ADDR and MASTER_PORT. For several nodes, PADDLE_MASTER says the same",
            .of_node = true}),
       value(options.join_timeout, parse_seconds,
             {.names = {"--join_timeout"},

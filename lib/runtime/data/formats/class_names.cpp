@@ -1,5 +1,6 @@
 #include "runtime/data/formats/class_names.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -31,12 +32,19 @@ std::optional<std::vector<std::size_t>> numbers_in(const std::vector<std::string
   return numbers;
 }
 
-// The first label whose name has another number. Nothing if there is none, or if the names are not numbers.
-std::optional<std::size_t> first_other_number(const std::vector<std::string>& names) {
-  const std::optional<std::vector<std::size_t>> numbers = numbers_in(names);
-  for (std::size_t label = 0; numbers && label < numbers->size(); ++label)
-    if ((*numbers)[label] != label) return label;
-  return std::nullopt;
+// Sorted as text, 10 stands before 2.
+bool are_in_order(const std::vector<std::size_t>& numbers) { return std::ranges::is_sorted(numbers); }
+
+bool are_labels(const std::vector<std::size_t>& numbers) {
+  return are_in_order(numbers) && !numbers.empty() && numbers.front() == 0 &&
+         numbers.back() == numbers.size() - 1;
+}
+
+// The first label whose name has another number.
+std::size_t first_other_number(const std::vector<std::size_t>& numbers) {
+  std::size_t label = 0;
+  while (numbers[label] == label) ++label;
+  return label;
 }
 
 std::string first_and_last(const std::vector<std::string>& names) {
@@ -55,11 +63,14 @@ LabelNote compare_names_and_numbers(const NamedClasses& model, const NamedClasse
                                         set.who, model.who)
                           : fmt::format("{} was trained on names of classes, and {} has numbers as labels",
                                         model.who, set.who);
-  if (const auto label = first_other_number(names))
-    return {fmt::format("fleetrun sorts class names as text, so {} has label {}; {}",
-                        printable(names[*label]), *label, who),
+  const std::optional<std::vector<std::size_t>> numbers = numbers_in(names);
+  if (numbers && are_labels(*numbers)) return {};
+  if (numbers && !are_in_order(*numbers)) {
+    const std::size_t label = first_other_number(*numbers);
+    return {fmt::format("fleetrun sorts class names as text, so {} has label {}; {}", printable(names[label]),
+                        label, who),
             true};
-  if (numbers_in(names)) return {};
+  }
   return {fmt::format("{}: fleetrun takes the labels in the order of the names, so {}", who,
                       first_and_last(names))};
 }

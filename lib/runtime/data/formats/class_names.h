@@ -20,7 +20,7 @@ struct LabelNote {
 };
 
 // What to say if only one of the two has names: "fleetrun sorts class names as text, so class_10 has label 2; ..." if the names have
-// numbers that are not their labels (with the same text in front of each), else which names the labels get.
+// numbers (with the same text in front of each) in another order, else which names the labels get. Nothing if the numbers are the labels.
 LabelNote compare_names_and_numbers(const NamedClasses& model, const NamedClasses& set);
 
 // A warning if only one of the model and `test` has names of classes, and the order of the names may not be that of the labels; else "".
