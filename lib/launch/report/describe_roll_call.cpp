@@ -98,6 +98,7 @@ std::string describe_stuck(pid_t pid) {
 std::vector<std::string> describe_roll_call(const std::vector<RankFacts>& ranks,
                                             const CollectiveRecords& collectives) {
   std::vector<std::string> lines;
+  lines.reserve(ranks.size());
   for (const RankFacts& rank : ranks) lines.push_back(describe_rank(rank));
   if (const std::string odd = describe_odd_rank(ranks); !odd.empty()) lines.push_back(odd);
   for (const std::string& line : describe_collectives(collectives)) lines.push_back(line);

@@ -48,7 +48,7 @@ std::size_t first_other_number(const std::vector<std::size_t>& numbers) {
 }
 
 std::string first_and_last(const std::vector<std::string>& names) {
-  const std::string first = fmt::format("label 0 is {}", printable(names.front()));
+  std::string first = fmt::format("label 0 is {}", printable(names.front()));
   if (names.size() == 1) return first;
   return fmt::format("{} and label {} is {}", first, names.size() - 1, printable(names.back()));
 }
