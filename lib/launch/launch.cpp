@@ -58,13 +58,6 @@ void check_strategy(const job::JobSpec& job, const job::Ranks& ranks, const Envi
 void check_every_number_of_nodes(const job::JobSpec& job, const Membership& members, int ranks_of_node,
                                  const Environment& environment) {
   const int most = members.nodes - members.spares;
-  if (job.strategy.pipeline && !job.strategy.hybrid_configs.pp_degree && members.least < most)
-    throw Error(
-        ErrorKind::config,
-        fmt::format(
-            "strategy.pipeline without strategy.hybrid_configs.pp_degree has a stage on each rank, and the run may go on with {} to {}, wanted pp_degree",
-            members.least, plural(most, "node")),
-        "strategy.hybrid_configs.pp_degree after the job file sets the number of stages");
   for (int nodes = members.least; nodes <= most; ++nodes) {
     try {
       check_strategy(job, {nodes * ranks_of_node, ranks_of_node}, environment);

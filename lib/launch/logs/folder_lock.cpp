@@ -23,8 +23,8 @@ namespace {
 constexpr const char* kLockName = ".lock";
 constexpr std::string_view kOurText = "fleetrun, pid ";
 constexpr std::string_view kBeforeHost = " on ";
-constexpr std::size_t kMostText =
-    160;  // bytes; ours has about 40 and the name of the host, which has at most 64
+// Bytes. Ours has about 40 and the name of the host, which has at most 64.
+constexpr std::size_t kMostText = 160;
 constexpr off_t kLockedByte =
     1 << 30;  // far after the text: on some file systems nobody can read a locked byte
 

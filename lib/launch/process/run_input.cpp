@@ -76,8 +76,10 @@ std::vector<UniqueFd> RunInput::open_for(std::size_t ranks) const {
   std::vector<UniqueFd> inputs;
   inputs.reserve(ranks);
   if (kind_ == Kind::file) {
-    for (std::size_t rank = 0; rank < ranks; ++rank)
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
       inputs.push_back(open_again(copy_ ? copy_.get() : STDIN_FILENO, offset_));
+      if (!inputs.back()) throw file_error(errno, "opening again", "standard input");
+    }
     return inputs;
   }
   if (kind_ == Kind::stream || kind_ == Kind::other) inputs.push_back(share());

@@ -33,8 +33,8 @@ struct Attempt {
 
 struct ProcessGroupOptions {
   int ranks = 1;
-  bool may_start_again =
-      false;               // then no rank reads a pipe, because a later attempt would miss what was read
+  // Then no rank reads a pipe, because a later attempt would miss what was read.
+  bool may_start_again = false;
   bool use_cgroup = true;  // if fleetrun can make one
   Clock::duration kill_wait = kUsualKillWait;
   std::optional<int> interactive;      // the number in the run of the rank that has the terminal
