@@ -212,7 +212,7 @@ TEST_CASE("strategy files keep their meaning on the way from PaddlePaddle to fle
                        ChildOptions{});
   const ChildResult result = process.wait(kImportTime);
   CHECK_MESSAGE(result.code == 0, result.out << result.err);
-  CHECK(contains(result.out, "32 files and 12 jobs, PaddlePaddle "));
+  CHECK(contains(result.out, "32 files and 30 jobs, PaddlePaddle "));
 }
 
 TEST_CASE("our list of torchrun's flags is that of the newest torchrun") {
