@@ -61,6 +61,7 @@ std::vector<ChosenVariable> chosen_variables(const StartRequest& request) {
                                variable.rank};
     }
   std::vector<ChosenVariable> list;
+  list.reserve(chosen.size());
   for (auto& [key, variable] : chosen) list.push_back(std::move(variable));
   return list;
 }
