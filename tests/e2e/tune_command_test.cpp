@@ -99,8 +99,8 @@ TEST_CASE("tune --explain prints what each setting does, and the result as a job
   for (
       const char* part :
       {"1 rank: no step was timed, because the result of ",
-       "\nthe result without one of its settings, divided by the result:\n"
-       "strategy.build_strategy.fuse_all_optimizer_ops=true  1.250  1.200 to 1.300     24  it makes the step faster\n",
+       "\nthe result without one of its settings, divided by the result:\n",
+       "\nstrategy.build_strategy.fuse_all_optimizer_ops=true  1.250  1.200 to 1.300     24  it makes the step faster\n",
        "\"fuse_all_optimizer_ops\": true",
        "\nfor PaddlePaddle (DistributedStrategy.load_from_prototxt):\nbuild_strategy {\n",
        "\n  fuse_all_optimizer_ops: true\n"})
