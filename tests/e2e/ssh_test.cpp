@@ -108,11 +108,12 @@ class Hosts {
                             "\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n");
     known_ += "[" + address(host) + "]:" + std::to_string(port_) + " " + folder_.read("host.pub");
     // sshd as root wants the folder /run/sshd.
-    servers_.push_back(std::make_unique<ChildProcess>(
-        Words{"/usr/bin/env", "unshare", "-m", "-p", "-f", "--mount-proc", "--kill-child", "/bin/sh", "-c",
-              "PATH=$PATH:/usr/sbin:/sbin; mount -t tmpfs none /run && mkdir /run/sshd && "
-              "exec \"$(command -v sshd)\" -D -e -f \"$1\" 2> \"$1.log\"",
-              "sh", folder_ / name}));
+    const std::string serve =
+        "PATH=$PATH:/usr/sbin:/sbin; mount -t tmpfs none /run && mkdir /run/sshd && "
+        "exec \"$(command -v sshd)\" -D -e -f \"$1\" 2> \"$1.log\"";
+    servers_.push_back(
+        std::make_unique<ChildProcess>(Words{"/usr/bin/env", "unshare", "-m", "-p", "-f", "--mount-proc",
+                                             "--kill-child", "/bin/sh", "-c", serve, "sh", folder_ / name}));
     REQUIRE(comes_true([&] { return contains(folder_.read(name + ".log"), "listening"); }, 10s));
   }
 

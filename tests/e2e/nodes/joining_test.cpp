@@ -457,6 +457,7 @@ TEST_CASE("garbage and 200 silent strangers where the nodes meet leave a run unt
                     cluster.shared() / "end"});
   REQUIRE(is_listening(cluster));
   std::vector<std::unique_ptr<testing::Stranger>> strangers;
+  strangers.reserve(200);
   for (int i = 0; i < 200; ++i) strangers.push_back(std::make_unique<testing::Stranger>(meeting_of(cluster)));
   for (const std::string_view bytes : {"GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x01\x00\x00\x00\x07"})
     testing::Stranger(meeting_of(cluster)).say(bytes);
