@@ -1,4 +1,4 @@
-// What ranks read from standard input, if that is no terminal.
+// What ranks read from a file or a pipe on standard input.
 #include <unistd.h>
 
 #include <filesystem>

@@ -86,7 +86,7 @@ void LogText::take_lines(std::string_view& bytes, std::string& text) {
   const std::size_t taken = std::min(find_cursor_up(bytes), bytes.size());
   const std::string_view lines = bytes.substr(0, taken);
   bytes.remove_prefix(taken);
-  const std::size_t whole = lines.rfind('\n') + 1;  // 0 if there is no line end
+  const std::size_t whole = lines.rfind('\n') + 1;  // 0 without a line end
   if (whole > 0) {
     if (unfinished_.empty())
       text += show(lines.substr(0, whole));

@@ -30,7 +30,7 @@ class RedrawnRows {
   bool are_too_long() const;
   std::string take_row();  // its text; the row is empty then
 
-  // Returns the rows whose state has not been shown yet, each as a line.
+  // Returns the new state of each row, as a line. A state that was shown before does not come again.
   std::string close();
 
   // The same, but the rows stay open.

@@ -122,8 +122,7 @@ void require_pidfd() {
   if (open_pidfd(::getpid())) return;
   throw Error(
       ErrorKind::os, fmt::format("pidfd_open: {}", describe_errno(errno)),
-      "fleetrun watches processes by pidfd_open(2): it needs Linux 5.3 or later, and a container whose seccomp profile "
-      "allows this call");
+      "fleetrun watches processes by pidfd_open(2), which Linux has since 5.3; the seccomp profile of a container must allow it");
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class RealSources {
   std::string operator()(const DataSet& set, int sample) {
     std::string path = set.source_of(sample);
     for (int links = 0; links < kMostLinks; ++links) {
-      const std::size_t name = path.rfind('/') + 1;  // 0 if there is no folder
+      const std::size_t name = path.rfind('/') + 1;  // 0 without a folder
       const RealFolder& folder = folder_of(path.substr(0, name));
       path = folder.path + "/" + path.substr(name);
       if (!folder.has_links) break;

@@ -163,7 +163,7 @@ TEST_CASE("a rank that fails on one node is the cause on both, and the first nod
   CHECK(cluster.nothing_left());
 }
 
-TEST_CASE("hunt 25: a node whose ranks have completed does not say so after the run has failed elsewhere") {
+TEST_CASE("hunt 25: no node calls a run completed that failed on another node") {
   Cluster cluster(2);
   const std::string go = cluster.shared().path() + "/go";
   cluster.start({"/bin/sh", "-c",

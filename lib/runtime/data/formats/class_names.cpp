@@ -40,7 +40,7 @@ bool are_labels(const std::vector<std::size_t>& numbers) {
          numbers.back() == numbers.size() - 1;
 }
 
-// The first label whose name has another number.
+// The first label that is not the number in its name.
 std::size_t first_other_number(const std::vector<std::size_t>& numbers) {
   std::size_t label = 0;
   while (numbers[label] == label) ++label;

@@ -41,7 +41,7 @@ TEST_CASE("a data set with fewer classes than a model without names is refused")
   });
 }
 
-TEST_CASE("hunt 17: a warning names the first class whose number differs from its label") {
+TEST_CASE("hunt 17: a warning names the first class that does not have its number as its label") {
   const Names numbers = {"0", "1", "10", "2"};
   const LabelledSet folder(4, numbers), list(4, {});
   const std::string start = "warning: fleetrun sorts class names as text, so 10 has label 2; ";
@@ -75,7 +75,7 @@ TEST_CASE("numbers in their order that are not the labels contradict nothing") {
   }
 }
 
-TEST_CASE("large numbers behind a text, as of ImageNet, and names with different texts are no labels") {
+TEST_CASE("names such as n01440764 of ImageNet, and names that begin differently, are no labels") {
   for (const Names& names : {Names{"n01440764", "n01443537"}, Names{"a0", "b1"}, Names{"0", "one"}}) {
     const LabelNote note = note_of(names);
     CHECK(note.text.find("in the order of the names, so label 0 is " + names.front()) != std::string::npos);
