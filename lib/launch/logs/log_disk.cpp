@@ -4,9 +4,12 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "base/error/error.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -16,12 +19,20 @@ constexpr auto kTellEvery = std::chrono::minutes(1);
 constexpr std::uintmax_t kPageOfLog = 64 * 1024;  // bytes
 constexpr std::uintmax_t kPagesOfDisk = 16;       // at least, also on a small one
 
-}  // namespace
-
 bool is_disk_full(const std::string& path) {
   std::error_code problem;
   const std::filesystem::space_info space = std::filesystem::space(path, problem);
   return !problem && space.available < std::min(kPageOfLog, space.capacity / kPagesOfDisk);
+}
+
+constexpr std::string_view kFull = "log disk full";
+
+}  // namespace
+
+std::string why_logs_lose_lines(const LogFolder& logs) {
+  if (is_disk_full(logs.path())) return std::string(kFull);
+  const int problem = logs.problem_of_writing();
+  return problem == 0 ? "" : fmt::format("{}/ cannot be written: {}", logs.path(), describe_errno(problem));
 }
 
 LogDisk::LogDisk(const LogFolder& logs, std::function<void(std::string_view line)> say)
@@ -31,10 +42,15 @@ LogDisk::LogDisk(const LogFolder& logs, std::function<void(std::string_view line
 
 void LogDisk::look() {
   keep_room();
-  if (!is_disk_full(logs_.path())) return;
-  if (std::exchange(was_full_, true) && Clock::now() - told_ < kTellEvery) return;
-  told_ = Clock::now();
-  say_(fmt::format("log disk full: lines of the ranks that do not fit in {}/ are lost", logs_.path()));
+  const std::string why = why_logs_lose_lines(logs_);
+  if (why.empty()) return;
+  const bool full = why == kFull;
+  was_full_ |= full;
+  if (why == told_ && Clock::now() - told_at_ < kTellEvery) return;
+  told_ = why;
+  told_at_ = Clock::now();
+  say_(full ? fmt::format("{}: lines of the ranks that do not fit in {}/ are lost", why, logs_.path())
+            : fmt::format("{}: lines of the ranks are lost", why));
 }
 
 // Only where it may be needed: to give it back can take a busy disk 10 ms.

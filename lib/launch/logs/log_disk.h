@@ -1,5 +1,5 @@
-// Tells when the disk of the logs is full, and keeps room for the report when it may become so. Workers write their logs
-// themselves, so that we can only look now and then.
+// Tells when the disk of the logs is full or can no longer be written, and keeps room for the report when it may become full. Workers
+// write their logs themselves, so that we can only look now and then.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace fleetrun::launch {
 
-// Whether the disk of a file has no room for more of a log: less than 64 KiB, or a sixteenth of a disk that is below 1 MiB.
-// False when the disk cannot be asked.
-bool is_disk_full(const std::string& path);
+// Why the ranks cannot write to their logs now: "log disk full", "log/ cannot be written: Read-only file system (errno 30)". "": they can,
+// or the disk cannot be asked. A disk is full when it has less than 64 KiB, or than a sixteenth of itself if it is below 1 MiB.
+std::string why_logs_lose_lines(const LogFolder& logs);
 
 class LogDisk {
  public:
@@ -30,7 +30,8 @@ class LogDisk {
   const LogFolder& logs_;
   std::function<void(std::string_view line)> say_;
   bool was_full_ = false;
-  TimePoint told_;
+  std::string told_;  // the last trouble, and when it was told
+  TimePoint told_at_;
 };
 
 }  // namespace fleetrun::launch

@@ -1,6 +1,7 @@
 #include "launch/logs/log_folder.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -289,6 +290,9 @@ void LogFolder::adopt(const std::string& name) const { files_->adopt(name); }
 void LogFolder::remove(const std::string& name) const {
   if (files_->owns(name)) files_->remove(name);
 }
+
+// By the times of a file of ours. What statvfs(2) says is no proof: ext4 may refuse all writes after an error and not call itself read-only.
+int LogFolder::problem_of_writing() const { return ::futimens(lock_.get(), nullptr) == 0 ? 0 : errno; }
 
 // Where it cannot be had, the report takes its chance.
 void LogFolder::reserve() const {

@@ -87,6 +87,8 @@ class LogFolder {
   void try_to_remove(const std::string& name)
       const;  // likewise; for the end of a run: it is left where it cannot be removed
 
+  int problem_of_writing() const;  // errno of a file system that refuses it by now; 0: it can be written
+
   void reserve() const;          // room for the report, before logs fill the disk
   void release_reserve() const;  // for the report, if there is any
   void write_endpoints(const std::vector<Endpoint>& endpoints) const;

@@ -17,10 +17,12 @@ constexpr std::uint32_t kFuse = 0x65735546;
 constexpr std::uint32_t kGfs2 = 0x01161970;
 constexpr std::uint32_t kGpfs = 0x47504653;
 constexpr std::uint32_t kLustre = 0x0bd00bd0;
+constexpr std::uint32_t kOcfs2 = 0x7461636f;
 constexpr std::uint32_t kOrangeFs = 0x20030528;
+constexpr std::uint32_t kPanFs = 0xaad7aaea;
 constexpr std::uint32_t kSmb2 = 0xfe534d42;
 
-constexpr std::array<std::uint32_t, 14> kOfNetworks = {AFS_SUPER_MAGIC,
+constexpr std::array<std::uint32_t, 16> kOfNetworks = {AFS_SUPER_MAGIC,
                                                        CEPH_SUPER_MAGIC,
                                                        CODA_SUPER_MAGIC,
                                                        NFS_SUPER_MAGIC,
@@ -32,7 +34,9 @@ constexpr std::array<std::uint32_t, 14> kOfNetworks = {AFS_SUPER_MAGIC,
                                                        kGfs2,
                                                        kGpfs,
                                                        kLustre,
+                                                       kOcfs2,
                                                        kOrangeFs,
+                                                       kPanFs,
                                                        kSmb2};
 
 }  // namespace

@@ -23,7 +23,6 @@
 #include "launch/evidence/log_cause.h"
 #include "launch/evidence/traceback.h"
 #include "launch/logs/last_lines.h"
-#include "launch/logs/log_disk.h"
 #include "launch/process/cgroup_files.h"
 #include "launch/process/proc_files.h"
 
@@ -147,9 +146,10 @@ void look_for_full_shared_memory(DeathEvidence& evidence) {
                   mebibytes(space->free), mebibytes(space->size)));
 }
 
-void look_for_full_log_disk(const DeathScene& scene, DeathEvidence& evidence) {
-  if (is_disk_full(scene.log))
-    evidence.facts.push_back(fmt::format("log disk full: the last lines of {} may be missing", scene.log));
+void look_for_lost_lines(const DeathScene& scene, DeathEvidence& evidence) {
+  if (!scene.log_trouble.empty())
+    evidence.facts.push_back(
+        fmt::format("{}: the last lines of {} may be missing", scene.log_trouble, scene.log));
 }
 
 // Where core(5) says that it lies, when it is a plain name.
@@ -219,7 +219,7 @@ DeathEvidence gather_evidence(const DeathScene& scene) {
     look_for_killed_children(scene, evidence);
   if (killed && scene.status.value == SIGBUS) look_for_full_shared_memory(evidence);
   if (killed && makes_core(scene.status.value)) look_for_core(scene, evidence);
-  look_for_full_log_disk(scene, evidence);
+  look_for_lost_lines(scene, evidence);
   return evidence;
 }
 

@@ -28,7 +28,8 @@ struct DeathScene {  // where to look
   ExitStatus status;
   std::string origin;                             // of the signal that ended it, when it came through us
   std::string script;                             // of Python, which the rank runs; "": another program
-  std::string log;                                // files
+  std::string log;                                // its file
+  std::string log_trouble;                        // why_logs_lose_lines()
   std::string error_file;                         // the content of TORCHELASTIC_ERROR_FILE
   std::string log_end;                            // the end of the log
   std::size_t late = 0;                           // bytes of it that the log did not have yet at the death

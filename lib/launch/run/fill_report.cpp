@@ -16,6 +16,7 @@
 #include "launch/evidence/echoes.h"
 #include "launch/host/limits.h"
 #include "launch/logs/last_lines.h"
+#include "launch/logs/log_disk.h"
 #include "launch/logs/log_names.h"
 #include "launch/report/describe_roll_call.h"
 #include "launch/supervise/exit_cause.h"
@@ -133,6 +134,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
                        .origin = report.verdict.origin,
                        .script = script,
                        .log = log.path,
+                       .log_trouble = why_logs_lose_lines(logs),
                        .error_file = logs.read_error_file(rank),
                        .log_end = std::move(log_end),
                        .late = late_bytes(words),

@@ -93,19 +93,23 @@ TEST_CASE("P4: the lock of a run that was killed holds nobody up") {
   CHECK(launch.folder.read("log/workerlog.0") == "again\n");
 }
 
-// A shell line that gives the launcher a file system of its own for its logs.
-ChildResult run_mounted(const Launch& launch, const std::string& options, const Words& command) {
+// A shell line that gives the launcher a file system of its own for its logs, which `mount` mounts at log/.
+ChildResult run_in_mounted_logs(const Launch& launch, const std::string& mount, const Words& command) {
   std::filesystem::create_directory(launch.folder / "log");
   Words words = {
       "/usr/bin/unshare",
       "-m",
       "/bin/sh",
       "-c",
-      "mount -t tmpfs -o " + options +
-          " tmpfs log && \"$@\"; code=$?; cp log/report.json . 2>/dev/null; tail -c 200 log/workerlog.1 > end.1 2>/dev/null; exit $code",
+      mount +
+          " && \"$@\"; code=$?; cp log/report.json . 2>/dev/null; tail -c 200 log/workerlog.1 > end.1 2>/dev/null; exit $code",
       "sh"};
   words.insert(words.end(), command.begin(), command.end());
   return run_child(words, launch.options());
+}
+
+ChildResult run_mounted(const Launch& launch, const std::string& options, const Words& command) {
+  return run_in_mounted_logs(launch, "mount -t tmpfs -o " + options + " tmpfs log", command);
 }
 
 TEST_CASE("D1: a log disk that is full costs lines, and neither the run nor its report") {
@@ -200,6 +204,27 @@ TEST_CASE("D: a log folder that becomes read-only hides neither the first failur
   CHECK(contains(result.err, "rank 0 exited with code 5"));
   CHECK(contains(result.err, "last words"));
   CHECK_MESSAGE(contains(result.err, "fleetrun: creating log/report.json"), result.err);
+}
+
+// With ext4 in a file, and the kernel's means of feigning an error of its disk. ext4 then refuses each write, of open files as well.
+constexpr const char* kMountExt4 =
+    "truncate -s 8M disk && mkfs.ext4 -q disk && mount -o loop,errors=remount-ro disk log";
+constexpr const char* kBreakExt4 = "echo broken > /sys/fs/ext4/$(basename $(findmnt -no SOURCE log))/trigger_fs_error\n";
+
+TEST_CASE("D3: a log disk that turns read-only during the run is named as what hides the last words") {
+  if (!is_root() || !can_mount()) LEAVE_OUT("a file system cannot be mounted here");
+  const ScriptLaunch launch;
+  std::filesystem::create_directory(launch.folder / "log");
+  const Words try_it = {"/usr/bin/unshare", "-m", "/bin/sh", "-c",
+                        kMountExt4 + std::string(" && ") + kBreakExt4};
+  if (run_child(try_it, launch.options()).code != 0) LEAVE_OUT("ext4 cannot be mounted and broken here");
+  const ChildResult result = run_in_mounted_logs(
+      launch, kMountExt4,
+      launch.script_command({}, std::string("echo first words\n") + kBreakExt4 + "echo last words\nexit 9\n"));
+  CHECK(result.code == 9);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: log/ cannot be written: Read-only file system (errno 30): the last "
+                                     "lines of log/workerlog.0 may be missing\n"),
+                result.err);
 }
 
 TEST_CASE("D: a run that succeeds in a log folder that became read-only is a success") {

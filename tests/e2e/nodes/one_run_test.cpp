@@ -63,7 +63,10 @@ void check_environments(const Cluster& cluster, const std::vector<int>& ranks) {
           {"MASTER_PORT", all.front()["MASTER_PORT"]},
           {"TORCHELASTIC_RUN_ID", all.front()["TORCHELASTIC_RUN_ID"]},
       };
-      for (const auto& [name, value] : wanted) CHECK_MESSAGE(own[name] == value, name << ": " << own[name]);
+      for (const auto& variable : wanted) {
+        CAPTURE(variable.first);
+        CHECK(own[variable.first] == variable.second);
+      }
       CHECK(endpoints[rank].starts_with(cluster.address(node) + ":"));
     }
 }
