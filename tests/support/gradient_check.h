@@ -61,7 +61,7 @@ class RecordedRule : public GradientRule {
 
   const OpView& forward() const override { return op_; }
   bool wants(std::string_view input) const override {
-    return op_.has_input(input) && op_.input(input).dtype == DType::f32;
+    return op_.has_input(input) && op_.input(input).dtype != DType::i32;
   }
   ValueId output_gradient(std::string_view output) const override {
     return output == output_ ? seed_ : kNone;

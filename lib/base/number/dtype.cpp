@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/number/half.h"
+
 namespace fleetrun {
 namespace {
 
@@ -28,6 +30,12 @@ std::optional<DType> parse_dtype(std::string_view text) {
   for (const DTypeFacts& facts : kDTypes)
     if (facts.name == text) return facts.dtype;
   return std::nullopt;
+}
+
+float rounded_to(DType dtype, float value) {
+  if (dtype == DType::f16) return f16_to_f32(f32_to_f16(value));
+  if (dtype == DType::bf16) return bf16_to_f32(f32_to_bf16(value));
+  return value;
 }
 
 }  // namespace fleetrun

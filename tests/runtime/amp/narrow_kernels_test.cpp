@@ -1,4 +1,4 @@
-// Every kernel that takes bf16 against itself in f32, on inputs that bf16 holds exactly.
+// Every kernel that takes a narrow type against itself in f32, on inputs that the narrow type holds exactly. On the test's device.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -10,25 +10,18 @@
 
 #include <fmt/format.h>
 
-#include "base/number/half.h"
+#include "base/number/dtype.h"
 #include "runtime/graph/builder.h"
 #include "support/gradient_check.h"
 #include "support/leave_out.h"
+#include "support/narrow_ops.h"
 #include "support/run_program.h"
 #include "support/test_device.h"
 
 namespace fleetrun::runtime::narrow_kernels_test {
 namespace {
 
-using test::Floats;
-
-const std::vector<std::string> kWideInputs = {"scale", "bias", "mean", "variance"};
-
-bool stays_wide(const std::string& op, const std::string& input) {
-  return op.starts_with("batch_norm") && std::count(kWideInputs.begin(), kWideInputs.end(), input) > 0;
-}
-
-float to_bf16(float value) { return bf16_to_f32(f32_to_bf16(value)); }
+using test::cast, test::Floats, test::stays_wide;
 
 // The op with its gradient; its inputs f32 feeds, which are cast where the op is to be narrow, and so are its outputs back.
 struct BothWays {
@@ -38,40 +31,31 @@ struct BothWays {
   ValueId seed = kNone;
 };
 
-class NarrowRule : public test::RecordedRule {
- public:
-  using RecordedRule::RecordedRule;
-  bool wants(std::string_view input) const override { return forward().has_input(input); }
-};
-
-BothWays build(const std::string& type, const Sample& sample, const std::string& output, bool narrow) {
+BothWays build(const std::string& type, const Sample& sample, const std::string& output, DType computes_in) {
+  const bool narrow = computes_in != DType::f32;
   BothWays built;
   Builder builder(built.program, all_ops());
-  const auto cast = [&](ValueId id, const char* dtype) {
-    return builder.op(fmt::format("cast{}", built.program.ops.size()), "cast", {{"x", id}},
-                      {{"dtype", std::string(dtype)}});
-  };
   Arguments arguments;
   std::map<std::string, ValueId> given;
   for (const auto& [name, input] : sample.inputs) {
     built.inputs[name] = builder.feed(name, input.shape);
-    given[name] = narrow && !stays_wide(type, name) ? cast(built.inputs[name], "bf16") : built.inputs[name];
+    given[name] = narrow && !stays_wide(type, name) ? cast(builder, built.inputs[name], computes_in) : built.inputs[name];
     arguments.emplace_back(name, given[name]);
   }
   builder.add({.type = type, .inputs = arguments, .attributes = sample.attributes, .name = "out"});
   const OpDef& def = find_op(all_ops(), type);
   const Op op = built.program.ops.back();
   const ValueId made = op.outputs.at(static_cast<std::size_t>(def.output_index(output)));
-  CHECK(built.program.value(made).dtype == (narrow ? DType::bf16 : DType::f32));
-  built.results[output] = narrow ? cast(made, "f32") : made;
+  CHECK(built.program.value(made).dtype == computes_in);
+  built.results[output] = narrow ? cast(builder, made, DType::f32) : made;
   built.seed = builder.feed("seed", Shape(built.program.value(made).shape));
-  NarrowRule rule(builder, OpView(def, built.program, op), output,
-                  narrow ? cast(built.seed, "bf16") : built.seed);
+  test::RecordedRule rule(builder, OpView(def, built.program, op), output,
+                          narrow ? cast(builder, built.seed, computes_in) : built.seed);
   def.gradient(rule);
   for (const auto& [name, gradient] : rule.gradients)
     if (built.program.value(gradient).kind == ValueKind::activation)
       built.results["d" + name] =
-          built.program.value(gradient).dtype == DType::bf16 ? cast(gradient, "f32") : gradient;
+          built.program.value(gradient).dtype == DType::f32 ? gradient : cast(builder, gradient, DType::f32);
   return built;
 }
 
@@ -92,31 +76,29 @@ double distance(const Floats& a, const Floats& b) {
   return test::norm(apart) / std::max(test::norm(a), 1e-6);
 }
 
-void compare(const std::string& type, const Sample& sample, const std::string& output, double tolerance) {
-  const auto device = test::make_test_device();
-  const BothWays wide = build(type, sample, output, false), narrow = build(type, sample, output, true);
+void compare(const std::string& type, const Sample& sample, const std::string& output, DType narrow_type,
+             double tolerance, Device& device) {
+  const BothWays wide = build(type, sample, output, DType::f32),
+                 narrow = build(type, sample, output, narrow_type);
   test::Random random(11);
   std::map<std::string, Floats> inputs;
   for (const auto& [name, input] : sample.inputs) inputs[name] = test::random_floats(input, random);
   inputs["seed"] = test::random_floats({wide.program.value(wide.seed).shape}, random);
   for (auto& [name, values] : inputs)
     if (!stays_wide(type, name))
-      for (float& value : values) value = to_bf16(value);
-  const auto in_f32 = run(wide, inputs, *device), in_bf16 = run(narrow, inputs, *device);
+      for (float& value : values) value = rounded_to(narrow_type, value);
+  const auto in_f32 = run(wide, inputs, device), in_narrow = run(narrow, inputs, device);
   for (const auto& [name, values] : in_f32) {
     CAPTURE(name);
-    CHECK(distance(values, in_bf16.at(name)) < tolerance);
+    CHECK(distance(values, in_narrow.at(name)) < tolerance);
   }
 }
 
-// bf16 has 8 bits: half a unit in the last place is 1/512 of a value.
-constexpr double kRounding = 1.0 / 256, kTwice = 1.0 / 100;
+constexpr double kRounding = 2, kTwice = 5;  // times the rounding of the type
 
-bool has_bf16() { return !make_cpu_device()->narrow_types().empty(); }
-
-TEST_CASE("ops whose kernels take bf16 compute what those of f32 do, to the rounding of what they write") {
-  if (!has_bf16()) LEAVE_OUT("this processor computes nothing in bf16");
-  const std::map<std::string, std::pair<const char*, double>> ops = {
+// By op: the output with the gradient, and the tolerance.
+const std::map<std::string, std::pair<const char*, double>>& narrow_ops() {
+  static const std::map<std::string, std::pair<const char*, double>> ops = {
       {"conv2d", {"y", kTwice}},
       {"fc", {"y", kTwice}},
       {"batch_norm", {"y", kTwice}},
@@ -130,13 +112,30 @@ TEST_CASE("ops whose kernels take bf16 compute what those of f32 do, to the roun
       {"scale", {"y", kRounding}},
       {"dropout", {"y", kRounding}},
       {"concat", {"joined", kRounding}}};
-  for (const auto& [type, how] : ops) {
-    CAPTURE(type);
-    int number = 0;
-    for (const Sample& sample : find_op(all_ops(), type).samples()) {
-      CAPTURE(++number);
-      compare(type, sample, how.first, how.second);
+  return ops;
+}
+
+TEST_CASE("ops whose kernels take a narrow type compute what those of f32 do, to the rounding of what they write") {
+  const auto device = test::make_test_device();
+  if (device->narrow_types().empty()) LEAVE_OUT("this device computes in f32 only");
+  for (const DType narrow : device->narrow_types())
+    for (const auto& [type, how] : narrow_ops()) {
+      CAPTURE(describe(narrow));
+      CAPTURE(type);
+      int number = 0;
+      for (const Sample& sample : find_op(all_ops(), type).samples()) {
+        CAPTURE(++number);
+        compare(type, sample, how.first, narrow, how.second * test::rounding_of(narrow), *device);
+      }
     }
+}
+
+TEST_CASE("every op that strategy.amp can make narrow, and every fusion of such an op, is among them") {
+  for (const auto& entry : all_ops()) {
+    const std::string& name = entry.first;
+    CAPTURE(name);
+    const bool fusion = name.ends_with("_act");
+    if (fusion || test::can_be_narrow(name)) CHECK(narrow_ops().count(name) == 1);
   }
 }
 
@@ -149,23 +148,22 @@ Attributes pooling(const std::string& kind) {
 }
 
 TEST_CASE("images of many channels and pixels, in the layouts of convolutions") {
-  if (!has_bf16()) LEAVE_OUT("this processor computes nothing in bf16");
+  const auto device = test::make_test_device();
+  if (device->narrow_types().empty()) LEAVE_OUT("this device computes in f32 only");
   // after a convolution of one pixel, so that the op finds the layout that convolutions of the type make
   for (const Shape& shape : {Shape{2, 64, 40, 40}, Shape{1, 272, 13, 17}, Shape{3, 40, 9, 9}}) {
-    const auto device = test::make_test_device();
     for (const std::string kind : {"max", "average", "batch_norm", "batch_norm_act"}) {
-      std::map<bool, Floats> made;
-      for (const bool narrow : {false, true}) {
+      std::map<DType, Floats> made;
+      std::vector<DType> types = device->narrow_types();
+      types.push_back(DType::f32);
+      for (const DType type : types) {
+        const bool narrow = type != DType::f32;
         Program program;
         Builder builder(program, all_ops());
-        const auto cast = [&](ValueId id, const char* dtype) {
-          return builder.op(builder.program().value(id).name + "." + dtype, "cast", {{"x", id}},
-                            {{"dtype", std::string(dtype)}});
-        };
         const ValueId image = builder.feed("image", shape), w = builder.feed("w", {shape[1], shape[1], 1, 1});
         const ValueId conv =
             builder.op("conv", "conv2d",
-                       {{"x", narrow ? cast(image, "bf16") : image}, {"w", narrow ? cast(w, "bf16") : w}},
+                       {{"x", narrow ? cast(builder, image, type) : image}, {"w", narrow ? cast(builder, w, type) : w}},
                        {{"strides", Shape{1, 1}},
                         {"paddings", Shape{0, 0}},
                         {"dilations", Shape{1, 1}},
@@ -188,22 +186,25 @@ TEST_CASE("images of many channels and pixels, in the layouts of convolutions") 
         } else {
           y = builder.op("y", "pool2d", {{"x", conv}}, pooling(kind));
         }
-        const ValueId read = narrow ? cast(y, "f32") : y;
+        const ValueId read = narrow ? cast(builder, y, DType::f32) : y;
         test::ProgramRun run(program, all_ops(), *device);
         test::Random random(5);
         Floats pixels = test::random_floats({shape}, random),
                diagonal(static_cast<std::size_t>(shape[1] * shape[1]));
-        for (float& pixel : pixels) pixel = to_bf16(pixel);
+        for (float& pixel : pixels) pixel = rounded_to(DType::bf16, pixel);  // f16 holds them, too
         for (std::int64_t c = 0; c < shape[1]; ++c) diagonal[static_cast<std::size_t>(c * shape[1] + c)] = 1;
         run.set(image, pixels);
         run.set(w, diagonal);
         for (const ValueId id : factors) run.set(id, Floats(static_cast<std::size_t>(shape[1]), 0.5F));
         run.run();
-        made[narrow] = run.get(read);
+        made[type] = run.get(read);
       }
       CAPTURE(kind);
       CAPTURE(shape[1]);
-      CHECK(distance(made[false], made[true]) < kTwice);
+      for (const DType type : device->narrow_types()) {
+        CAPTURE(describe(type));
+        CHECK(distance(made[DType::f32], made[type]) < kTwice * test::rounding_of(type));
+      }
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include "cuda/plugin/simple_kernel.h"
 #include "runtime/ops/rules/dropout.h"
+#include "runtime/ops/rules/elementwise.h"
 
 namespace fleetrun::cuda {
 namespace {
@@ -46,7 +47,7 @@ std::unique_ptr<Kernel> make_add(const OpView& op, Device& device) {
 // relu is relu6 without an upper end.
 float highest_of(const OpView& op) {
   if (!op.def().name.starts_with("relu6")) return std::numeric_limits<float>::infinity();
-  return static_cast<float>(op.number("threshold"));
+  return runtime::ops::relu6_threshold(op);
 }
 
 std::unique_ptr<Kernel> make_clamp(const OpView& op, Device& device) {

@@ -43,6 +43,11 @@ void set_gradient_by_one_op(GradientRule& rule, Arguments reads) {
   rule.set_gradient("x", rule.emit(forward.def().name + "_grad", reads, forward.op().attributes).front());
 }
 
+float relu6_threshold(const OpView& op) {
+  const DType of_y = op.program().value(op.op().inputs.front()).dtype;
+  return rounded_to(of_y, static_cast<float>(op.number("threshold")));
+}
+
 OpDef activation(GradientReads reads) {
   return {.inputs = {"x"},
           .outputs = {"y"},

@@ -21,6 +21,9 @@ void set_gradient_by_one_op(GradientRule& rule, Arguments reads);
 // The argument of an activation that its gradient reads besides dy.
 enum class GradientReads { x, y };
 
+// The threshold of relu6 or its gradient, as the type of y holds it: otherwise a y that was cut to it could seem to be below it.
+float relu6_threshold(const OpView& op);
+
 // An op NAME with y = f(x), and its gradient NAME_grad with dx = g(x or y, dy). Samples have no numbers near 0.
 OpDef activation(GradientReads reads);
 OpDef activation_grad(GradientReads reads);
