@@ -1,0 +1,133 @@
+// Runs on hosts with two GPUs each, of CUDA on the host and NCCL between its processes, beside the same runs on CPUs.
+#include "e2e/nodes/cluster.h"
+#include "e2e/weight_files.h"
+#include "support/leave_out.h"
+
+namespace fleetrun::runs_on_gpus_test {
+namespace {
+
+constexpr double kFar = 1e-4;  // between weights after the steps of kJob on GPUs and on CPUs
+const std::string kWeights = "output/model.safetensors";
+
+const std::string kJob = R"({
+  "model": {"name": "lenet"},
+  "data": {"train": {"format": "synthetic", "samples": 320, "shape": [1, 28, 28], "classes": 4}, "batch_size": 4},
+  "optimizer": {"name": "momentum", "learning_rate": 0.01},
+  "strategy": {"cudnn_exhaustive_search": false},
+  "train": {"max_steps": 8, "log_every": 1}
+})";
+
+std::optional<std::string> missing_for_gpus() {
+  if (!is_root() || !can_mount()) return "GPUs cannot be put into /dev here";
+  return std::nullopt;
+}
+
+// The nodes have two GPUs each.
+class GpuCluster : public Cluster {
+ public:
+  explicit GpuCluster(int nodes, const Namespaces* network = nullptr) : Cluster(nodes, network) {
+    for (int node = 0; node < nodes; ++node) {
+      start_after(node, {WITH_GPUS, "2"});
+      set(node, "FLEETRUN_ON_HOST_DEVICES", "2");
+      std::ofstream(folder(node) + "/job.json") << kJob;
+    }
+  }
+
+  // Of rank 0, whose run must end well.
+  std::string weights_after(const Words& words) {
+    for (const ChildResult& end : run(words)) REQUIRE_MESSAGE(end.code == 0, end.err);
+    return read(0, kWeights);
+  }
+};
+
+std::string weights_on_cpus(int ranks) {
+  const Launch launch;
+  launch.folder.write("job.json", kJob);
+  const ChildResult end = launch.run_words({"--device=cpu", "--nproc_per_node=" + std::to_string(ranks), "job.json"});
+  REQUIRE_MESSAGE(end.code == 0, end.err);
+  return launch.folder.read(kWeights);
+}
+
+TEST_CASE("the ranks of a host get a GPU each, and end with the weights of a run on CPUs") {
+  if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
+  GpuCluster host(1);
+  host.start_exactly(0, {"job.json"});
+  const ChildResult end = host.end_of(0);
+  REQUIRE_MESSAGE(end.code == 0, end.err);
+  CHECK(contains(end.out, "launch train in GPU mode"));
+  for (const int rank : {0, 1})
+    CHECK(contains(host.log(0, rank), "Please NOTE: device: " + std::to_string(rank) + ", GPU Compute Capability: "));
+  CHECK(testing::greatest_difference(host.read(0, kWeights), weights_on_cpus(2)) < kFar);
+  CHECK(host.nothing_left());
+}
+
+TEST_CASE("--gpus chooses the GPUs, and names one that the host does not have") {
+  if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
+  GpuCluster host(1);
+  host.start_exactly(0, {"--gpus=1", "job.json", "train.max_steps=1"});
+  CHECK(host.end_of(0).code == 0);
+  CHECK(contains(host.log(0, 0), "Please NOTE: device: 0,"));  // of those that it sees
+  CHECK(nlohmann::json::parse(host.read(0, "log/backup_env.0.json"))["CUDA_VISIBLE_DEVICES"] == "1");
+  host.start_exactly(0, {"--gpus=1,2", "job.json"});
+  const ChildResult end = host.end_of(0);
+  CHECK(end.code == 2);
+  CHECK_MESSAGE(contains(end.err, "--gpus lists 2, this machine has the GPUs 0 to 1"), end.err);
+}
+
+TEST_CASE("2 hosts with 2 GPUs each end with the weights of 4 ranks on CPUs") {
+  if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(2);
+  GpuCluster hosts(2, &network);
+  const std::string weights = hosts.weights_after({"job.json"});
+  CHECK(hosts.report(0)["ranks"].size() == 4);
+  CHECK(contains(hosts.log(1, 1), "Please NOTE: device: 1,"));
+  CHECK(testing::greatest_difference(weights, weights_on_cpus(4)) < kFar);
+  CHECK(hosts.nothing_left());
+}
+
+TEST_CASE("2 hosts with 2 GPUs each train in narrow types, with scaled losses and one all-reduce for all gradients") {
+  if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(2);
+  GpuCluster hosts(2, &network);
+  const std::string weights = hosts.weights_after({"job.json", "strategy.amp=true", "strategy.fuse_all_reduce_ops=true"});
+  CHECK(testing::greatest_difference(weights, weights_on_cpus(4)) < 0.02);  // f16 rounds to 1 / 2048
+}
+
+pid_t worker_on(const Cluster& host) {
+  for (const pid_t pid : host.left_on(0))
+    if (read_all("/proc/" + std::to_string(pid) + "/comm") == "fleetrun-worker\n") return pid;
+  return 0;
+}
+
+TEST_CASE("a restart after the death of a rank on a GPU ends with the same bits as a run that nobody disturbed") {
+  if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
+  const Words words = {"--max_restart=1",      "--restart_delay=0.01",     "job.json",
+                       "checkpoint.dir=saved", "checkpoint.every_steps=5", "train.max_steps=30"};
+  GpuCluster undisturbed(1), disturbed(1);
+  undisturbed.start_exactly(0, words);
+  REQUIRE(undisturbed.end_of(0).code == 0);
+  disturbed.start_exactly(0, words);
+  REQUIRE(comes_true([&] { return contains(disturbed.log(0, 0), "checkpoint: "); }, within(Cluster::kLimit)));
+  ::kill(worker_on(disturbed), SIGKILL);
+  const ChildResult end = disturbed.end_of(0);
+  REQUIRE_MESSAGE(end.code == 0, end.err);
+  CHECK(disturbed.report(0)["earlier_attempts"].size() == 1);
+  CHECK(disturbed.read(0, kWeights) == undisturbed.read(0, kWeights));
+}
+
+TEST_CASE("a rank whose GPU fails is the cause, with CUDA's words, and its whole run ends at once") {
+  if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
+  GpuCluster host(1);
+  host.set(0, "FLEETRUN_ON_HOST_DEVICES", "1");
+  host.start_exactly(0, {"job.json"});
+  const ChildResult end = host.end_of(0);
+  CHECK(end.code == 78);
+  CHECK(contains(end.err, "fleetrun: rank 1 exited with code 78"));
+  CHECK(contains(end.err, "cuda:1 is not there; this process sees 1 CUDA device"));
+  CHECK(host.nothing_left());
+}
+
+}  // namespace
+}  // namespace fleetrun::runs_on_gpus_test
