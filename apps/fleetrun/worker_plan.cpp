@@ -51,6 +51,12 @@ runtime::Program program_of(const job::JobSpec& job, const runtime::ModelFacts& 
   return runtime::build_training_program(job, facts, runtime::all_ops(), {.world_size = ranks});
 }
 
+// gradient_merge and localsgd let the ranks communicate in each k-th step only.
+double steps_per_sum(const job::StrategySpec& strategy) {
+  if (strategy.gradient_merge) return strategy.gradient_merge_configs.k_steps;
+  return strategy.localsgd ? strategy.localsgd_configs.k_steps : 1;
+}
+
 // Asks the rules for jobs and the passes that build a program: they refuse what a training cannot have.
 bool is_possible(const runtime::RankLayout& layout, std::optional<int> batch, const Words& words,
                  const PlanRequest& request, const runtime::ModelFacts& facts) {
@@ -73,7 +79,8 @@ void run_plan(const std::vector<std::string>& arguments) {
   // The layouts are compared with data parallelism.
   const job::JobSpec job = job_with({.data_parallel = ranks}, std::nullopt, words, request);
   const runtime::ModelFacts facts = runtime::resolve_model_facts(job);
-  const runtime::StepCosts costs = runtime::step_costs(program_of(job, facts, ranks), runtime::all_ops());
+  runtime::StepCosts costs = runtime::step_costs(program_of(job, facts, ranks), runtime::all_ops());
+  costs.steps_per_sum = steps_per_sum(job.strategy);
   const job::StepShares shares = job::plan_shares(job, ranks);
   const std::optional<int> batch =
       job.train.global_batch ? std::nullopt : std::optional<int>(job.data.batch_size);

@@ -93,6 +93,10 @@ bool is_ours(const FileRecord& record, const std::string& name, const FileFacts&
   return record.end->size == now.size && same_time && (certain || record.name == name);
 }
 
+std::string format_run(const FileList& list) {
+  return fmt::format("{} {} {}\n", list.ended ? "ended" : "run", list.ranks, list.run_id);
+}
+
 std::string format_record(const FileRecord& record) {
   if (!record.end) return fmt::format("made {} {} {}\n", record.inode, record.birth_ns, record.name);
   return fmt::format("left {} {} {} {} {}\n", record.inode, record.birth_ns, record.end->size,
@@ -101,7 +105,7 @@ std::string format_record(const FileRecord& record) {
 
 std::string format_file_list(const FileList& list) {
   std::string text(kFileListStart);
-  text += fmt::format("{} {} {}\n", list.ended ? "ended" : "run", list.ranks, list.run_id);
+  text += format_run(list);
   for (const FileRecord& record : list.files) text += format_record(record);
   return text;
 }

@@ -48,6 +48,7 @@ struct FileList {
 
 constexpr std::string_view kFileListStart = "fleetrun files 1\n";  // what every list begins with
 
+std::string format_run(const FileList& list);         // a line; the last one of a list counts
 std::string format_record(const FileRecord& record);  // a line
 std::string format_file_list(const FileList& list);
 // Nothing for what is not a list of ours. A last line that was cut off is left out.

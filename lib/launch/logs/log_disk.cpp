@@ -1,6 +1,7 @@
 #include "launch/logs/log_disk.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -32,16 +33,19 @@ constexpr std::string_view kFull = "log disk full";
 std::string why_logs_lose_lines(const LogFolder& logs) {
   if (is_disk_full(logs.path())) return std::string(kFull);
   const int problem = logs.problem_of_writing();
+  if (problem == ENOSPC) return std::string(kFull);
   return problem == 0 ? "" : fmt::format("{}/ cannot be written: {}", logs.path(), describe_errno(problem));
 }
 
 LogDisk::LogDisk(const LogFolder& logs, std::function<void(std::string_view line)> say)
     : logs_(logs), say_(std::move(say)) {
-  keep_room();
+  std::error_code problem;
+  const std::filesystem::space_info space = std::filesystem::space(logs_.path(), problem);
+  if (!problem && space.available < kAmple) logs_.reserve();
 }
 
 void LogDisk::look() {
-  keep_room();
+  logs_.reserve();
   const std::string why = why_logs_lose_lines(logs_);
   if (why.empty()) return;
   const bool full = why == kFull;
@@ -51,13 +55,6 @@ void LogDisk::look() {
   told_at_ = Clock::now();
   say_(full ? fmt::format("{}: lines of the ranks that do not fit in {}/ are lost", why, logs_.path())
             : fmt::format("{}: lines of the ranks are lost", why));
-}
-
-// Only where it may be needed: to give it back can take a busy disk 10 ms.
-void LogDisk::keep_room() const {
-  std::error_code problem;
-  const std::filesystem::space_info space = std::filesystem::space(logs_.path(), problem);
-  if (!problem && space.available < kAmple) logs_.reserve();
 }
 
 }  // namespace fleetrun::launch

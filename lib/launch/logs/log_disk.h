@@ -19,14 +19,13 @@ class LogDisk {
  public:
   static constexpr auto kInterval = std::chrono::seconds(10);  // between two looks
 
+  // Keeps room at once where it may be needed, else at the first look: a short run does not wait for a busy disk that gives it back.
   LogDisk(const LogFolder& logs, std::function<void(std::string_view line)> say);
 
   void look();
   bool was_full() const { return was_full_; }  // some time since the beginning
 
  private:
-  void keep_room() const;
-
   const LogFolder& logs_;
   std::function<void(std::string_view line)> say_;
   bool was_full_ = false;

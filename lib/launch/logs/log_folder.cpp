@@ -22,6 +22,7 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr std::uintmax_t kMostReserve = 64 * 1024;         // bytes; a report has about 500 per rank
+constexpr std::size_t kProbe = 4096;                       // bytes that a disk must still take
 constexpr std::uintmax_t kShareOfReserve = 8;              // of what is free: the logs come first
 constexpr std::size_t kMostTrainBytes = 16 * 1024 * 1024;  // of log/train.json
 constexpr std::size_t kMostErrorBytes = 1024 * 1024;
@@ -37,6 +38,11 @@ UniqueFd open_folder(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) throw cannot_create(path, errno);
   return fd;
+}
+
+// The others are about rights, or about what a file system can do: they do not keep an open log from growing.
+bool is_of_file_system(int problem) {
+  return problem == EROFS || problem == EIO || problem == ENOSPC || problem == EDQUOT || problem == ESTALE;
 }
 
 // The mark that rank 0 of the embedded runtime puts into its report.
@@ -68,7 +74,9 @@ bool are_worth_moving(const std::vector<std::string>& earlier, const std::vector
 
 std::string previous_name(const std::string& name) { return fmt::format("{}/{}", kPreviousFolder, name); }
 
-bool is_of_an_attempt(const std::string& base) { return is_of_a_rank(base) || base == kNodesName; }
+bool is_of_an_attempt(const std::string& base) {
+  return is_of_a_rank(base) || base == kNodesName || base == kTrainReportName;
+}
 
 // What PyTorch's @record writes, at the path that we gave the rank, which may have been killed over it.
 bool begins_like_error_file(const std::string& text) {
@@ -243,7 +251,8 @@ void LogFolder::keep_attempt(int attempt) const {
   if (files_->owns(kNodesName))
     files_->replace(fmt::format("{}/{}", folder, kNodesName), files_->read(kNodesName, kMostNodesBytes));
   for (const std::string& name : files_->names())
-    if (is_of_a_rank(name) && owns(name)) files_->move(name, fmt::format("{}/{}", folder, name));
+    if ((is_of_a_rank(name) || name == kTrainReportName) && owns(name))
+      files_->move(name, fmt::format("{}/{}", folder, name));
 }
 
 std::string LogFolder::read_error_file(int rank) const {
@@ -291,8 +300,16 @@ void LogFolder::remove(const std::string& name) const {
   if (files_->owns(name)) files_->remove(name);
 }
 
-// By the times of a file of ours. What statvfs(2) says is no proof: ext4 may refuse all writes after an error and not call itself read-only.
-int LogFolder::problem_of_writing() const { return ::futimens(lock_.get(), nullptr) == 0 ? 0 : errno; }
+// By a file without a name. What statvfs(2) says is no proof: it knows no quota, and ext4 may refuse all writes after an error and not call
+// itself read-only. Where there are no such files, by the times of a file of ours.
+int LogFolder::problem_of_writing() const {
+  const auto problem_of = [](bool works) { return !works && is_of_file_system(errno) ? errno : 0; };
+  const UniqueFd probe(::openat(folder_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (const int problem = problem_of(static_cast<bool>(probe)); problem != 0) return problem;
+  const std::string page(kProbe, '\n');
+  return problem_of(probe ? ::write(probe.get(), page.data(), page.size()) == std::ssize(page)
+                          : ::futimens(lock_.get(), nullptr) == 0);
+}
 
 // Where it cannot be had, the report takes its chance.
 void LogFolder::reserve() const {

@@ -72,6 +72,8 @@ class LogFolder {
   std::optional<FileFacts> look(const std::string& name) const { return files_->look(name); }
   std::string read_error_file(int rank) const;  // of PyTorch's @record; "" when there is none
 
+  // This node has joined the run: its rank 0 may write here as one of that run.
+  void join_run(const std::string& run_id) const { files_->join_run(run_id); }
   // Moves what the ranks wrote to attempt-K/. Also keeps there which rank was on which node. Throws Error(create).
   void keep_attempt(int attempt) const;
   // Empty, for writing. All throw Error(create), also when something that is not ours has the name.
@@ -87,7 +89,7 @@ class LogFolder {
   void try_to_remove(const std::string& name)
       const;  // likewise; for the end of a run: it is left where it cannot be removed
 
-  int problem_of_writing() const;  // errno of a file system that refuses it by now; 0: it can be written
+  int problem_of_writing() const;  // errno of a file system that has no room, or refuses every write, by now; 0: it takes more
 
   void reserve() const;          // room for the report, before logs fill the disk
   void release_reserve() const;  // for the report, if there is any

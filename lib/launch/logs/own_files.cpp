@@ -128,6 +128,11 @@ void OwnFiles::begin(const std::string& run_id, int ranks) {
   write_list();
 }
 
+void OwnFiles::join_run(const std::string& run_id) {
+  list_.run_id = run_id;
+  append(format_run(list_));
+}
+
 void OwnFiles::go_on() { write_list(); }
 
 void OwnFiles::write_list() {
@@ -211,13 +216,16 @@ UniqueFd OwnFiles::create(const std::string& name, int flags, mode_t mode) {
 
 void OwnFiles::adopt(const std::string& name) { list_new(name); }
 
-// 0, or the errno of the list. Without room on the disk, nobody recognises the file as ours later, which loses nothing. But half a line
-// would spoil the next one.
 int OwnFiles::list_new(const std::string& name) {
   const auto facts = look(name);
   if (!facts) return 0;
   add(record_of(name, *facts));
-  const std::string line = format_record(list_.files.back());
+  return append(format_record(list_.files.back()));
+}
+
+// 0, or the errno of the list. Without room on the disk, nobody recognises the file as ours later, which loses nothing. But half a line
+// would spoil the next one.
+int OwnFiles::append(const std::string& line) {
   const ssize_t count = ::write(open_list_.get(), line.data(), line.size());
   if (count == std::ssize(line)) return 0;
   if (count < 0) return errno;

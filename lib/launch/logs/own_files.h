@@ -39,6 +39,7 @@ class OwnFiles {
   uid_t owner() const { return owner_; }  // of the files that we make here
   // Begins the list of a run: what it says of files that are gone is forgotten. Throws Error(create|io).
   void begin(const std::string& run_id, int ranks);
+  void join_run(const std::string& run_id);  // the list names this one from now on: the node has joined it
   void go_on();  // with the run that the list names, which was cut off. Throws Error(create|io).
   void end(const std::vector<std::string>& ours);  // notes how the run left them
 
@@ -62,6 +63,7 @@ class OwnFiles {
 
  private:
   void add(FileRecord record);
+  int append(const std::string& line);
   int list_new(const std::string& name);
   void write_list();
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }

@@ -116,7 +116,7 @@ bool NodeSession::may_search() const { return is_elastic() && options_.looks_for
 std::vector<Endpoint> NodeSession::possible_successors() const {
   const Membership& members = options_.members;
   std::vector<Endpoint> nodes;
-  for (int node = 1; node < std::ssize(members.addresses); ++node)
+  for (int node = 0; node < std::ssize(members.addresses); ++node)
     if (node != members.node_rank)
       nodes.push_back({members.addresses[static_cast<std::size_t>(node)], members.meeting.port});
   if (!members.addresses.empty()) return nodes;

@@ -94,7 +94,8 @@ std::vector<ReceivedSignal> read_signals(int signal_fd) {
   std::vector<ReceivedSignal> signals;
   signalfd_siginfo info{};
   while (::read(signal_fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-    signals.push_back({static_cast<int>(info.ssi_signo), is_from_terminal(info)});
+    signals.push_back({static_cast<int>(info.ssi_signo), is_from_terminal(info),
+                       info.ssi_signo == SIGCHLD && info.ssi_code == CLD_STOPPED});
   return signals;
 }
 

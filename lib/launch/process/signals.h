@@ -24,6 +24,7 @@ void reset_inherited_signals();
 struct ReceivedSignal {
   int number = 0;
   bool from_terminal = false;  // somebody pressed a key
+  bool of_stop = false;        // SIGCHLD: a child has stopped
 };
 
 void block_signals(const std::vector<int>& signals);

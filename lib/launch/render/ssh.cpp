@@ -114,9 +114,14 @@ for signal in INT TERM HUP; do
   # shellcheck disable=SC2064  # the name of this signal
   trap "pass_on $signal ${inputs[*]}" "$signal"
 done
+# The others reach the run by the first host that is still there.
+pass_on_once() {
+  local input
+  for input in "${inputs[@]}"; do printf '%s\n' "$1" >&"$input" && return; done 2>/dev/null
+}
 for signal in QUIT USR1 USR2; do
   # shellcheck disable=SC2064
-  trap "pass_on $signal ${inputs[0]}" "$signal"
+  trap "pass_on_once $signal" "$signal"
 done
 )sh";
 

@@ -33,6 +33,7 @@ using Kind = JsonValue::Kind;
 
 constexpr std::size_t kKernelLogBytes =
     1024 * 1024;                                // the usual size of the kernel's ring is 128 KiB to 1 MiB
+constexpr std::uint64_t kSmallSharedMemory = std::uint64_t{1} << 30;  // bytes
 constexpr std::size_t kLongestException = 300;  // bytes of a sentence
 // The kernel writes no core file below a limit of one page, and a larger one page by page (fs/coredump.c, min_coredump of
 // fs/binfmt_elf.c).
@@ -138,12 +139,17 @@ void look_for_killed_children(const DeathScene& scene, DeathEvidence& evidence) 
     evidence.facts.push_back(describe_kills(kills, now));
 }
 
-void look_for_full_shared_memory(DeathEvidence& evidence) {
+void look_for_little_shared_memory(DeathEvidence& evidence) {
   const auto space = space_of("/dev/shm");
-  if (!space || space->free > space->size / 20) return;
-  evidence.facts.push_back(
-      fmt::format("/dev/shm is full: {} of {} are left; a process that writes to it then dies of a bus error",
-                  mebibytes(space->free), mebibytes(space->size)));
+  if (!space) return;
+  if (space->free <= space->size / 20)
+    evidence.facts.push_back(
+        fmt::format("/dev/shm is full: {} of {} are left; a process that writes to it then dies of a bus error",
+                    mebibytes(space->free), mebibytes(space->size)));
+  else if (space->size <= kSmallSharedMemory)  // what the rank had there went with it
+    evidence.facts.push_back(fmt::format(
+        "/dev/shm has only {}; a process that needs more shared memory dies of a bus error (docker run --shm-size=SIZE)",
+        mebibytes(space->size)));
 }
 
 void look_for_lost_lines(const DeathScene& scene, DeathEvidence& evidence) {
@@ -217,7 +223,7 @@ DeathEvidence gather_evidence(const DeathScene& scene) {
     look_for_oom(scene, evidence);
   else if (!killed)
     look_for_killed_children(scene, evidence);
-  if (killed && scene.status.value == SIGBUS) look_for_full_shared_memory(evidence);
+  if (killed && scene.status.value == SIGBUS) look_for_little_shared_memory(evidence);
   if (killed && makes_core(scene.status.value)) look_for_core(scene, evidence);
   look_for_lost_lines(scene, evidence);
   return evidence;

@@ -32,10 +32,22 @@ std::string ending_of(const RankVerdict& verdict) {
   return verdict.status ? verdict.status->describe() : "was never started";
 }
 
+// That of stdout or, if the rank has one and wrote there last, that of stderr.
+std::pair<const UniqueFd*, LogFile> youngest_log(std::size_t rank, const RollCall::Sources& sources) {
+  const auto changed = [](const UniqueFd& file) {
+    struct stat facts {};
+    ::fstat(file.get(), &facts);
+    return std::pair(facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec);
+  };
+  const UniqueFd &log = sources.attempt.logs.at(rank), &errors = sources.attempt.error_logs.at(rank);
+  const int number = static_cast<int>(rank);
+  if (errors && changed(errors) > changed(log)) return {&errors, sources.logs.find_error_log(number)};
+  return {&log, sources.logs.find_worker_log(number)};
+}
+
 RankFacts gather(std::size_t rank, const RollCall::Sources& sources, const CollectiveRecords& collectives) {
   const RankVerdict& verdict = sources.state.verdict.ranks.at(rank);
   const WorkerRecord& record = sources.state.workers.at(rank);
-  const UniqueFd& log = sources.attempt.logs.at(rank);
   RankFacts facts = {.rank = sources.state.verdict.number_of(static_cast<int>(rank)), .pid = record.pid};
   facts.running = verdict.role == Role::running && record.pid > 0;
   if (!facts.running) {
@@ -43,9 +55,9 @@ RankFacts gather(std::size_t rank, const RollCall::Sources& sources, const Colle
     return facts;
   }
   read_process_facts(facts);
-  facts.silent_for = seconds_silent(log, record.started);
-  const LogFile named = sources.logs.find_worker_log(static_cast<int>(rank));
-  if (const auto lines = read_last_lines(file_behind(log, named), 1); !lines.empty())
+  const auto [log, named] = youngest_log(rank, sources);
+  facts.silent_for = seconds_silent(*log, record.started);
+  if (const auto lines = read_last_lines(file_behind(*log, named), 1); !lines.empty())
     facts.last_line = shorten(lines.front(), kLongestShown);
   if (rank < sources.state.pages.size()) {
     const ProgressPage& page = *sources.state.pages[rank];

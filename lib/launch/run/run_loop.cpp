@@ -59,13 +59,14 @@ SupervisorOptions supervisor_options(const RunPlan& plan, int first_attempt) {
           .first_attempt = first_attempt};
 }
 
-ProcessGroupOptions group_options(const RunPlan& plan) {
+ProcessGroupOptions group_options(const RunPlan& plan, std::function<void(std::string_view line)> say) {
   return {.ranks = plan.cluster.local_size(),
           .may_start_again = may_start_again(plan.options),
           .use_cgroup = plan.options.cgroup.value != UseCgroup::none,
           .kill_wait = plan.options.kill_wait.value,
           .interactive = plan.options.interactive.value,
-          .stop_signals = chosen_signals(plan.options)};
+          .stop_signals = chosen_signals(plan.options),
+          .say = std::move(say)};
 }
 
 int first_attempt_of(const NodeSession* nodes) { return nodes == nullptr ? 0 : nodes->placed().attempt; }
@@ -98,7 +99,7 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& lo
       console_(loop_, plan.options.log_level.value),
       support_(loop_, runtime_ranks(plan, world.nodes, report.run_id), say()),
       supervisor_(plan.cluster.local_size(), supervisor_options(plan, first_attempt_of(world.nodes))),
-      group_(loop_, events_, group_options(plan)),
+      group_(loop_, events_, group_options(plan, say())),
       signals_(loop_, events_, group_),
       state_{supervisor_.verdict(), group_.records(), support_.pages(), group_.survivors()},
       hangs_(plan, logs),

@@ -127,6 +127,7 @@ int run_with_others(const RunPlan& plan, int front_fd, const LogFolder& logs,
   remove_order(plan);
   if (nodes.was_spare()) return end_spare(say, plan, logs, report);
   report.run_id = nodes.placed().run_id;
+  logs.join_run(report.run_id);
   RunPlan placed_plan = plan;
   placed_plan.cluster = make_or_leave(nodes, [&] { return number_ranks(plan, nodes, logs); });
   RunLoop run = make_or_leave(nodes, [&] {

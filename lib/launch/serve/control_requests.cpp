@@ -6,7 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <sstream>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -44,11 +48,19 @@ void add_load(pid_t pid, JsonValue& json) {
   json.add("memory_mib", memory);
 }
 
-void add_log(const LogFile& log, const Moment& started, JsonValue& json) {
-  struct stat facts {};
-  if (::fstatat(log.folder, log.name.c_str(), &facts, 0) != 0) return;
-  json.add("log_bytes", facts.st_size);
-  json.add("log_seconds_ago", seconds_since_write(facts, started));
+// Of stdout and, if the rank has one, of stderr: the bytes of both, and the time since the last write to one of them.
+void add_logs(const std::vector<LogFile>& logs, const Moment& started, JsonValue& json) {
+  std::int64_t bytes = 0;
+  std::optional<double> ago;
+  for (const LogFile& log : logs) {
+    struct stat facts {};
+    if (::fstatat(log.folder, log.name.c_str(), &facts, 0) != 0) continue;
+    bytes += facts.st_size;
+    ago = std::min(ago.value_or(std::numeric_limits<double>::infinity()), seconds_since_write(facts, started));
+  }
+  if (!ago) return;
+  json.add("log_bytes", bytes);
+  json.add("log_seconds_ago", *ago);
 }
 
 JsonValue describe_rank(const RunControl& run, std::size_t rank) {
@@ -73,7 +85,8 @@ JsonValue describe_rank(const RunControl& run, std::size_t rank) {
     json.add("epoch", progress.epoch);
     json.add("step", progress.step);
   }
-  add_log(run.logs.find_worker_log(static_cast<int>(rank)), record.started, json);
+  const int number = static_cast<int>(rank);
+  add_logs({run.logs.find_worker_log(number), run.logs.find_error_log(number)}, record.started, json);
   return json;
 }
 

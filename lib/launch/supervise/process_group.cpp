@@ -63,6 +63,8 @@ bool can_be_stopped(const ProcessStat& stat) {
   return std::string_view("TtZX").find(stat.state) == std::string_view::npos;
 }
 
+bool wants_terminal(int stop) { return stop == SIGTTIN || stop == SIGTTOU; }
+
 // After SIGUSR1 or SIGUSR2 the rank lived on, so it has a handler: a later death by the same signal is not from us.
 bool has_handled(int signal, Clock::duration lived_on) {
   return (signal == SIGUSR1 || signal == SIGUSR2) && lived_on > kHandled;
@@ -106,6 +108,7 @@ void ProcessGroup::start(const Attempt& attempt) {
     }
     records_[i].pid = results[i].pid;
     leaders_[i].pidfd = std::move(results[i].pidfd);
+    leaders_[i].number = attempt.workers[i].rank;
   }
   lend_terminal();
 }
@@ -118,12 +121,22 @@ void ProcessGroup::look_for_stop() {
   if (!interactive_) return;
   const UniqueFd& leader = leaders_[*interactive_].pidfd;
   const int stop = leader ? take_stop(leader.get()) : 0;
-  const bool wants_terminal = stop == SIGTTIN || stop == SIGTTOU;
-  if (stop != SIGTSTP && !wants_terminal) return;
-  if (wants_terminal) lend_terminal();
-  if (wants_terminal && terminal_.is_lent()) return signal_group(static_cast<int>(*interactive_), SIGCONT);
+  const bool asks = wants_terminal(stop);
+  if (stop != SIGTSTP && !asks) return;
+  if (asks) lend_terminal();
+  if (asks && terminal_.is_lent()) return signal_group(static_cast<int>(*interactive_), SIGCONT);
   terminal_.take_back();
   ::kill(::getppid(), SIGTSTP);  // the front process, which tells us and then stops for the shell to see
+}
+
+void ProcessGroup::tell_who_wants_terminal() const {
+  for (std::size_t rank = 0; rank < leaders_.size(); ++rank) {
+    const Leader& leader = leaders_[rank];
+    if (rank == interactive_ || !leader.pidfd || !wants_terminal(take_stop(leader.pidfd.get()))) continue;
+    options_.say(fmt::format(
+        "rank {0} has stopped and waits, because it, or a program that it started, uses the terminal; --interactive={0} gives it the terminal",
+        leader.number));
+  }
 }
 
 // Who pressed Ctrl-C meant the run: it ends as if fleetrun had got the signal.

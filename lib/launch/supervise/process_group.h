@@ -1,10 +1,12 @@
 // The workers of this node as processes: starts them, signals them, and ends them with all their descendants. It
 // decides nothing: it pushes the end of each worker into the queue as an event, and acts when the run loop calls it.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/system/unique_fd.h"
@@ -39,6 +41,7 @@ struct ProcessGroupOptions {
   Clock::duration kill_wait = kUsualKillWait;
   std::optional<int> interactive;      // the number in the run of the rank that has the terminal
   std::vector<int> stop_signals = {};  // besides those that always end a run
+  std::function<void(std::string_view line)> say = [](std::string_view) {};
 };
 
 // Fifteen members, because all that has to end with the ranks is here: their processes, the cgroup and the loan of the terminal.
@@ -70,6 +73,8 @@ class ProcessGroup {
   // A child has stopped. If Ctrl-Z stopped the interactive rank, or it uses the terminal while the run is in the background, suspends the
   // whole run, as the shell would suspend a program of its own.
   void look_for_stop();
+  // Says which other ranks have stopped since they, or programs that they started, use the terminal.
+  void tell_who_wants_terminal() const;
   // Pushes an event for each worker that has ended by now; false when there is none.
   bool look_for_deaths();
 
@@ -82,6 +87,7 @@ class ProcessGroup {
  private:
   struct Leader {
     UniqueFd pidfd;  // empty once it has ended
+    int number = 0;  // of the rank in the run
     int sent = 0;    // the last signal that we forwarded
     TimePoint sent_at;
     std::string origin;        // of that signal: "process 4711 sent with fleetrun signal"

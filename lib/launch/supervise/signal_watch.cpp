@@ -21,6 +21,7 @@ bool SignalWatch::take() {
   for (const ReceivedSignal& signal : read_signals(signals_.get())) {
     if (signal.number == SIGCHLD) {
       workers_.look_for_stop();
+      if (signal.of_stop) workers_.tell_who_wants_terminal();
       reap();
     } else if (!repeats_.is_repeat(signal, Clock::now())) {
       events_.push(SignalReceived{signal.number});

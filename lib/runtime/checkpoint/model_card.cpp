@@ -14,6 +14,7 @@
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
 #include "base/json/json_value.h"
+#include "base/text/printable.h"
 #include "job/keys/job_keys.h"
 #include "job/parse_job.h"
 #include "job/spec/data_set_facts.h"
@@ -240,7 +241,19 @@ std::string difference_of_classes(const Metadata& was, const ModelCard& now) {
   if (!differ || text_or(was, "model.class_dim", "") != text_or(here, "model.class_dim", "")) return "";
   return fmt::format(
       "warning: model.pretrained was trained for the classes {}, and data.train has {}: the last layer starts from the weights for those",
-      shortened_quote(names_in(was), kShownNames), shortened_quote(names_in(here), kShownNames));
+      printable_start(names_in(was), kShownNames), printable_start(names_in(here), kShownNames));
+}
+
+std::string difference_of_split(const Metadata& was, const ModelCard& now) {
+  const auto then = was.contains(kSplit) ? read_split_facts(parsed(was.at(kSplit))) : std::nullopt;
+  if (!then || !now.split || now.split->share == 0) return "";
+  const std::string keys = keys_that_differ(*then, *now.split);
+  const bool may_be_the_same = then->train + then->evaluation == now.split->train + now.split->evaluation;
+  if (keys.empty() || !may_be_the_same) return "";
+  return fmt::format(
+      "warning: model.pretrained was trained {}. data.train has as many samples as then: if they are the same, this training is evaluated on "
+      "samples that the model was trained on; {} sets aside the same samples as then",
+      difference_of(*then, *now.split), keys);
 }
 
 }  // namespace fleetrun::runtime

@@ -59,13 +59,17 @@ LearningRates::LearningRates(Builder& builder, const job::OptimizerSpec& optimiz
     : builder_(builder), factors_(optimizer.learning_rate_factors), learning_rate_(learning_rate) {
   const Program& program = builder.program();
   const std::vector<ValueId> parameters = program.of_kind(ValueKind::parameter);
-  for (const auto& [name, factor] : factors_)
-    if (std::none_of(parameters.begin(), parameters.end(),
-                     [&](ValueId id) { return program.value(id).name.starts_with(name); }))
-      throw Error(
-          ErrorKind::config,
-          fmt::format("{} has \"{}\", wanted the beginning of the name of a parameter, such as \"{}\"",
-                      kFactors, name, program.value(parameters.front()).name));
+  const auto names_one_of = [&](const std::vector<ValueId>& values, const std::string& name) {
+    return std::ranges::any_of(values, [&](ValueId id) { return program.value(id).name.starts_with(name); });
+  };
+  for (const auto& [name, factor] : factors_) {
+    if (names_one_of(parameters, name)) continue;
+    const bool is_frozen = names_one_of(program.of_kind(ValueKind::state), name);
+    throw Error(ErrorKind::config,
+                fmt::format("{} has \"{}\"{}, wanted the beginning of the name of a parameter{}, such as \"{}\"", kFactors,
+                            name, is_frozen ? ", which model.freeze keeps as it is" : "",
+                            is_frozen ? " that is trained" : "", program.value(parameters.front()).name));
+  }
 }
 
 ValueId LearningRates::of(ValueId parameter) {

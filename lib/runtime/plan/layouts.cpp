@@ -182,7 +182,7 @@ StepTime time_of(const RankLayout& layout, const StepCosts& costs, const PlanReq
     const double turns = 1 + static_cast<double>(layout.pipeline - 1) / layout.micro_batches;
     time.bubble = time.compute * (slowest * turns - 1);
   }
-  time.sums = sum_seconds(layout, costs, time.compute, machine);
+  time.sums = sum_seconds(layout, costs, time.compute, machine) / costs.steps_per_sum;
   time.pipeline = send_seconds(layout, costs, machine);
   return time;
 }

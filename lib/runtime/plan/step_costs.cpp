@@ -29,11 +29,6 @@ void add_kept(const Value& value, StepCosts& costs) {
     (value.of == kNone ? costs.buffer_bytes : costs.optimizer_bytes) += bytes;
 }
 
-// A frozen weight is a state that belongs to no parameter, as are running statistics, which no convolution or product reads.
-bool is_weight(const Value& value) {
-  return value.kind == ValueKind::parameter || (value.kind == ValueKind::state && value.of == kNone);
-}
-
 double bytes_of(const Program& program, const std::vector<ValueId>& ids) {
   double bytes = 0;
   for (const ValueId id : ids)
@@ -42,18 +37,11 @@ double bytes_of(const Program& program, const std::vector<ValueId>& ids) {
 }
 
 // Each weight of a convolution or a matrix product meets every element of the output of its channel once.
-double flops_of(const Program& program, const Op& op) {
-  if (op.outputs.empty() || op.outputs[0] == kNone) return 0;
-  const Shape& y = program.value(op.outputs[0]).shape;
-  double flops = 0;
-  for (const ValueId id : op.inputs) {
-    if (id == kNone || !is_weight(program.value(id)) || y.size() < 2) continue;
-    const Shape& w = program.value(id).shape;
-    if (w.size() >= 2)
-      flops += 2.0 * static_cast<double>(count_of(w)) * static_cast<double>(count_of(y)) /
-               static_cast<double>(y[1]);
-  }
-  return flops;
+double flops_of(const OpView& op) {
+  const bool multiplies = std::ranges::count(op.def().inputs, "w") == 1;
+  if (!multiplies) return 0;
+  const Shape &w = op.input("w").shape, &y = op.output("y").shape;
+  return 2.0 * static_cast<double>(count_of(w)) * static_cast<double>(count_of(y)) / static_cast<double>(y[1]);
 }
 
 bool is_forward(const Op& op) { return op.role == Role::forward; }
@@ -67,7 +55,7 @@ std::vector<int> last_forward_readers(const Program& program) {
   return last;
 }
 
-std::vector<ForwardCost> forward_costs(const Program& program) {
+std::vector<ForwardCost> forward_costs(const Program& program, const OpTable& ops) {
   const std::vector<int> last = last_forward_readers(program);
   std::vector<ForwardCost> costs;
   std::set<ValueId> seen;
@@ -76,7 +64,7 @@ std::vector<ForwardCost> forward_costs(const Program& program) {
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
     if (!is_forward(op)) continue;
-    ForwardCost cost = {.flops = flops_of(program, op),
+    ForwardCost cost = {.flops = flops_of(OpView(find_op(ops, op.type), program, op)),
                         .moved_bytes = bytes_of(program, op.inputs) + bytes_of(program, op.outputs)};
     for (const ValueId id : op.inputs)
       if (id != kNone && program.value(id).kind == ValueKind::parameter && seen.insert(id).second)
@@ -102,7 +90,7 @@ StepCosts step_costs(const Program& program, const OpTable& ops) {
   for (const Value& value : program.values) add_kept(value, costs);
   costs.activation_bytes =
       static_cast<double>(plan_schedule(program, memory_without_scratch(program, ops)).arena_bytes);
-  costs.forward = forward_costs(program);
+  costs.forward = forward_costs(program, ops);
   return costs;
 }
 

@@ -114,13 +114,14 @@ Progress begin_or_resume(const job::JobSpec& job, const DataSets& data, const Lo
   return progress;
 }
 
-// Of a training that begins with the last layer of the file.
-void warn_of_other_classes(const job::ModelSpec& model, const ModelCard& card, std::ostream& out) {
-  if (!model.pretrained || model.new_head != job::NewHead::automatic) return;
+// Of a training that begins with the weights of the file.
+void warn_of_pretrained(const job::ModelSpec& model, const ModelCard& card, std::ostream& out) {
+  if (!model.pretrained) return;
   const UniqueFd fd(::open(model.pretrained->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return;
-  if (const std::string line = difference_of_classes(read_metadata(fd.get()), card); !line.empty())
-    out << line << std::endl;
+  const Metadata was = read_metadata(fd.get());
+  for (const std::string& line : {difference_of_classes(was, card), difference_of_split(was, card)})
+    if (!line.empty()) out << line << std::endl;
 }
 
 // Every rank checks it, rank 0 says what it found.
@@ -198,7 +199,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   const UniqueFd claim = make_folders(job, world.env, trainer);
 
   const Progress progress = begin_or_resume(job, data, loaders, checkpoints);
-  if (world.env.rank == 0 && progress.first_step == 0) warn_of_other_classes(job.model, card, out);
+  if (world.env.rank == 0 && progress.first_step == 0) warn_of_pretrained(job.model, card, out);
   announce_length(job, world.env, progress, out);
   Run run = {job, world, page, out, data, trainer, loaders, checkpoints, observers, card, claim, progress};
   run.scores.scale = trainer.loss_scale();

@@ -123,6 +123,31 @@ TEST_CASE(
   CHECK(cluster.nothing_left());
 }
 
+TEST_CASE("hunt 30: a node that took over and is killed in its turn comes back, as the first one did before") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(kNodes);
+  Training training(network, {.epochs = 1000000});
+  Cluster& cluster = training.cluster;
+  training.wait_for_checkpoint();
+  cluster.kill(0);
+  REQUIRE_MESSAGE(cluster.says(1, "the run goes on with 3 nodes", 30s), training.all_errors());
+  training.start(0, "log");
+  REQUIRE_MESSAGE(cluster.says(1, "the run goes on with 4 nodes", 30s), training.all_errors());
+  REQUIRE(contains(cluster.read(1, "log/attempt-1/train.json"), "run_id"));  // rank 0 was here
+  cluster.kill(1);
+  REQUIRE_MESSAGE(cluster.says(0, "the run goes on with 3 nodes", 30s), training.all_errors());
+  std::filesystem::remove(cluster.folder(1) + "/err");
+  training.start(1, "log");
+  CHECK_MESSAGE(cluster.says(1, "joined a run that has its 3 nodes", 30s), training.all_errors());
+  CHECK_MESSAGE(comes_true([&] { return contains(cluster.log(1, 0), "resuming from"); }, within(30s)),
+                training.all_errors());
+  cluster.send(2, SIGTERM);
+  for (int node = 0; node < kNodes; ++node) {
+    const ChildResult end = cluster.end_of(node);
+    CHECK_MESSAGE(end.code == 143, "node " << node << ":\n" << end.err);
+  }
+}
+
 TEST_CASE(
     "when two of four nodes lose the other two, among them the first, they end their ranks, and the others go on") {
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);

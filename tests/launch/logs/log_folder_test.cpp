@@ -229,6 +229,33 @@ TEST_CASE("train.json is known by the id of the run in it") {
   CHECK(folder.has("log/train.json"));
 }
 
+TEST_CASE("hunt 30: train.json is of the run that the node has joined, also if fleetrun was killed there") {
+  const TemporaryFolder folder;
+  {
+    const LogFolder logs(folder / "log", {.run_id = "of-this-node", .has_train_report = true});
+    logs.join_run("of-all-nodes");
+    folder.write("log/train.json", R"({"run_id": "of-all-nodes"})");
+    CHECK(logs.read_train_report() != "");
+    folder.write("list", folder.read("log/.fleetrun"));
+  }
+  std::filesystem::copy_file(folder / "list", folder / "log/.fleetrun",
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK(why_not(folder / "log", {.run_id = "of-this-node-2", .has_train_report = true}) == "");
+}
+
+TEST_CASE("hunt 30: what an attempt reported of its training goes with its logs, and is not the report of the next attempt") {
+  const TemporaryFolder folder;
+  {
+    const LogFolder logs(folder / "log", {.run_id = "mine", .has_train_report = true, .may_start_again = true});
+    folder.write("log/train.json", R"({"run_id": "mine"})");
+    logs.keep_attempt(0);
+    CHECK(logs.read_train_report() == "");
+    CHECK(folder.has("log/attempt-0/train.json"));
+  }
+  CHECK(why_not(folder / "log") == "");
+  CHECK_FALSE(folder.has("log/attempt-0"));
+}
+
 TEST_CASE("a run under a small ulimit -f leaves nothing that holds up the next one") {
   const TemporaryFolder folder;
   for (int files = 0; files < 4; ++files) {

@@ -71,7 +71,23 @@ TEST_CASE("hunt 15: as many classes as in the pretrained file, but others, are t
   CHECK(difference_of_classes(with(same, "model.class_dim", "4"), card).empty());
   const std::string line = difference_of_classes(with(same, "class_names", R"(["jay", "owl", "tit"])"), card);
   CHECK(line.starts_with("warning: model.pretrained was trained for the classes "));
-  CHECK(line.find("jay") < line.find("and data.train has "));
+  CHECK(line.find(R"(["jay", "owl", "tit"])") < line.find("and data.train has "));
+}
+
+TEST_CASE("hunt 29: a pretrained model of a training that set aside other samples, perhaps of the same data, is told") {
+  ModelCard card = card_of_photographs();
+  card.split = SplitFacts{.share = 0.1, .seed = 1, .train = 90, .evaluation = 10, .digest = "00ff"};
+  const Metadata was = to_metadata(card);
+  CHECK(difference_of_split(was, card).empty());
+  CHECK(difference_of_split({}, card).empty());
+  card.split->seed = 2;
+  CHECK(difference_of_split(was, card) ==
+        "warning: model.pretrained was trained with train.seed 1, the job has 2. data.train has as many samples as then: if they are the "
+        "same, this training is evaluated on samples that the model was trained on; train.seed=1 sets aside the same samples as then");
+  card.split->train = 900;  // other data
+  CHECK(difference_of_split(was, card).empty());
+  card.split = SplitFacts{};
+  CHECK(difference_of_split(was, card).empty());
 }
 
 TEST_CASE("a model file says which samples its training has set aside, or that it does not know") {

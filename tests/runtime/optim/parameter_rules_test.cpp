@@ -47,6 +47,7 @@ std::string updates(const job::OptimizerSpec& optimizer) {
   Builder builder(program, all_ops());
   const ValueId rate = builder.feed("rate", {1});
   const ValueId a = builder.parameter("a.w", {1}, {}), b = builder.parameter("b.w", {1}, {});
+  program.add_value({.name = "frozen.w", .shape = {1}, .kind = ValueKind::state});
   LearningRates rates(builder, optimizer, rate);
   return program.value(rates.of(a)).name + " " + program.value(rates.of(b)).name;
 }
@@ -64,6 +65,14 @@ TEST_CASE("a beginning that no parameter has is refused") {
       updates({.learning_rate_factors = {{"fc", 2}}}),
       "optimizer.learning_rate_factors has \"fc\", wanted the beginning of the name of a parameter, "
       "such as \"a.w\"",
+      Error);
+}
+
+TEST_CASE("a frozen parameter has no learning rate, and the error says that it is frozen") {
+  CHECK_THROWS_WITH_AS(
+      updates({.learning_rate_factors = {{"frozen", 0}}}),
+      "optimizer.learning_rate_factors has \"frozen\", which model.freeze keeps as it is, wanted the beginning of the name of a "
+      "parameter that is trained, such as \"a.w\"",
       Error);
 }
 

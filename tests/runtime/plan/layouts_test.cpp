@@ -58,6 +58,13 @@ TEST_CASE(
   CHECK(in_sets.optimizer == 4e8);
 }
 
+TEST_CASE("ranks that communicate in each k-th step wait for a k-th of the sums") {
+  StepCosts costs = eight_layers();
+  const double each_step = time_of({.data_parallel = 8}, costs, kMachine).sums;
+  costs.steps_per_sum = 4;
+  CHECK(time_of({.data_parallel = 8}, costs, kMachine).sums == each_step / 4);
+}
+
 TEST_CASE("sets of sharding that are hosts send only their own part of the gradients between the hosts") {
   const double in_set = 2 * 3.0 / 4 * 8e8 / 100e9, between = 2 * 1.0 / 2 * (8e8 / 4) * 4 / 10e9;
   const RankLayout layout = {.data_parallel = 8, .sharding = 1, .set = 4};

@@ -45,6 +45,13 @@ TEST_CASE("ResNet-50: the published numbers of parameters and multiplications") 
   CHECK(flops_of(costs) / 8 == doctest::Approx(2 * 4.09e9).epsilon(0.01));  // 4.09 GMAC, torchvision
 }
 
+TEST_CASE("narrow convolutions and products have the operations of those in f32") {
+  job::JobSpec job = job_of("resnet50", 224, 8);
+  const double in_f32 = flops_of(costs_of(job));
+  job.strategy.amp = true;
+  CHECK(flops_of(costs_of(job)) == in_f32);
+}
+
 TEST_CASE("frozen layers compute as much in the forward part as others") {
   job::JobSpec job = job_of("resnet50", 224, 8);
   const double all = flops_of(costs_of(job));

@@ -114,6 +114,7 @@ void write_lines(long lines) {
 // More than /dev/shm has room for.
 void fill_shared_memory() {
   const int file = ::shm_open("/fleetrun-test", O_RDWR | O_CREAT, 0600);
+  ::shm_unlink("/fleetrun-test");  // as PyTorch does
   constexpr std::size_t kBytes = 64 * 1024 * 1024;
   if (file < 0 || ::ftruncate(file, kBytes) != 0) return;
   void* memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
