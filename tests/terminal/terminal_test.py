@@ -280,6 +280,15 @@ class Redirections(TerminalTest):
         screen.wait_for(r"typed\r\n" + PROMPT)
 
 
+    def test_a_rank_that_opens_the_terminal_itself_is_told(self):
+        self.write("ask.sh", "read x < /dev/tty\n")
+        screen = self.screen()
+        screen.command("fleetrun --banner=none sh ask.sh")
+        screen.wait_for("fleetrun: rank 0 has stopped and waits, because it, or a program that it started, uses the terminal; "
+                        "--interactive=0 gives it the terminal")
+        self.end(screen)
+
+
 class Interactive(TerminalTest):
     """A rank that has the terminal (--interactive), moved between the background and the foreground."""
 

@@ -89,7 +89,8 @@ class LogFolder {
   void try_to_remove(const std::string& name)
       const;  // likewise; for the end of a run: it is left where it cannot be removed
 
-  int problem_of_writing() const;  // errno of a file system that has no room, or refuses every write, by now; 0: it takes more
+  int problem_of_writing()
+      const;  // errno of a file system that has no room, or refuses every write, by now; 0: it takes more
 
   void reserve() const;          // room for the report, before logs fill the disk
   void release_reserve() const;  // for the report, if there is any

@@ -32,9 +32,9 @@ namespace {
 using Kind = JsonValue::Kind;
 
 constexpr std::size_t kKernelLogBytes =
-    1024 * 1024;                                // the usual size of the kernel's ring is 128 KiB to 1 MiB
+    1024 * 1024;  // the usual size of the kernel's ring is 128 KiB to 1 MiB
 constexpr std::uint64_t kSmallSharedMemory = std::uint64_t{1} << 30;  // bytes
-constexpr std::size_t kLongestException = 300;  // bytes of a sentence
+constexpr std::size_t kLongestException = 300;                        // bytes of a sentence
 // The kernel writes no core file below a limit of one page, and a larger one page by page (fs/coredump.c, min_coredump of
 // fs/binfmt_elf.c).
 constexpr rlim_t kLeastCore = 4096, kBlock = 512;               // bytes; of st_blocks
@@ -143,9 +143,9 @@ void look_for_little_shared_memory(DeathEvidence& evidence) {
   const auto space = space_of("/dev/shm");
   if (!space) return;
   if (space->free <= space->size / 20)
-    evidence.facts.push_back(
-        fmt::format("/dev/shm is full: {} of {} are left; a process that writes to it then dies of a bus error",
-                    mebibytes(space->free), mebibytes(space->size)));
+    evidence.facts.push_back(fmt::format(
+        "/dev/shm is full: {} of {} are left; a process that writes to it then dies of a bus error",
+        mebibytes(space->free), mebibytes(space->size)));
   else if (space->size <= kSmallSharedMemory)  // what the rank had there went with it
     evidence.facts.push_back(fmt::format(
         "/dev/shm has only {}; a process that needs more shared memory dies of a bus error (docker run --shm-size=SIZE)",

@@ -56,7 +56,8 @@ void add_logs(const std::vector<LogFile>& logs, const Moment& started, JsonValue
     struct stat facts {};
     if (::fstatat(log.folder, log.name.c_str(), &facts, 0) != 0) continue;
     bytes += facts.st_size;
-    ago = std::min(ago.value_or(std::numeric_limits<double>::infinity()), seconds_since_write(facts, started));
+    ago =
+        std::min(ago.value_or(std::numeric_limits<double>::infinity()), seconds_since_write(facts, started));
   }
   if (!ago) return;
   json.add("log_bytes", bytes);

@@ -65,10 +65,11 @@ LearningRates::LearningRates(Builder& builder, const job::OptimizerSpec& optimiz
   for (const auto& [name, factor] : factors_) {
     if (names_one_of(parameters, name)) continue;
     const bool is_frozen = names_one_of(program.of_kind(ValueKind::state), name);
-    throw Error(ErrorKind::config,
-                fmt::format("{} has \"{}\"{}, wanted the beginning of the name of a parameter{}, such as \"{}\"", kFactors,
-                            name, is_frozen ? ", which model.freeze keeps as it is" : "",
-                            is_frozen ? " that is trained" : "", program.value(parameters.front()).name));
+    throw Error(
+        ErrorKind::config,
+        fmt::format("{} has \"{}\"{}, wanted the beginning of the name of a parameter{}, such as \"{}\"",
+                    kFactors, name, is_frozen ? ", which model.freeze keeps as it is" : "",
+                    is_frozen ? " that is trained" : "", program.value(parameters.front()).name));
   }
 }
 

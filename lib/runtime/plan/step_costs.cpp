@@ -41,7 +41,8 @@ double flops_of(const OpView& op) {
   const bool multiplies = std::ranges::count(op.def().inputs, "w") == 1;
   if (!multiplies) return 0;
   const Shape &w = op.input("w").shape, &y = op.output("y").shape;
-  return 2.0 * static_cast<double>(count_of(w)) * static_cast<double>(count_of(y)) / static_cast<double>(y[1]);
+  return 2.0 * static_cast<double>(count_of(w)) * static_cast<double>(count_of(y)) /
+         static_cast<double>(y[1]);
 }
 
 bool is_forward(const Op& op) { return op.role == Role::forward; }

@@ -23,7 +23,7 @@ struct StepCosts {
   double buffer_bytes = 0;      // states that belong to an op (running statistics)
   double activation_bytes = 0;  // as planned: blocks share memory one after the other
   double largest_parameter_bytes = 0;
-  double steps_per_sum = 1;          // of gradients, or of parameters with localsgd; the program does not tell
+  double steps_per_sum = 1;  // of gradients, or of parameters with localsgd; the program does not tell
   std::vector<ForwardCost> forward;  // in the order of the program
 
   double all_bytes() const {

@@ -43,7 +43,8 @@ class GpuCluster : public Cluster {
 std::string weights_on_cpus(int ranks) {
   const Launch launch;
   launch.folder.write("job.json", kJob);
-  const ChildResult end = launch.run_words({"--device=cpu", "--nproc_per_node=" + std::to_string(ranks), "job.json"});
+  const ChildResult end =
+      launch.run_words({"--device=cpu", "--nproc_per_node=" + std::to_string(ranks), "job.json"});
   REQUIRE_MESSAGE(end.code == 0, end.err);
   return launch.folder.read(kWeights);
 }
@@ -56,7 +57,8 @@ TEST_CASE("the ranks of a host get a GPU each, and end with the weights of a run
   REQUIRE_MESSAGE(end.code == 0, end.err);
   CHECK(contains(end.out, "launch train in GPU mode"));
   for (const int rank : {0, 1})
-    CHECK(contains(host.log(0, rank), "Please NOTE: device: " + std::to_string(rank) + ", GPU Compute Capability: "));
+    CHECK(contains(host.log(0, rank),
+                   "Please NOTE: device: " + std::to_string(rank) + ", GPU Compute Capability: "));
   CHECK(testing::greatest_difference(host.read(0, kWeights), weights_on_cpus(2)) < kFar);
   CHECK(host.nothing_left());
 }
@@ -86,12 +88,14 @@ TEST_CASE("2 hosts with 2 GPUs each end with the weights of 4 ranks on CPUs") {
   CHECK(hosts.nothing_left());
 }
 
-TEST_CASE("2 hosts with 2 GPUs each train in narrow types, with scaled losses and one all-reduce for all gradients") {
+TEST_CASE(
+    "2 hosts with 2 GPUs each train in narrow types, with scaled losses and one all-reduce for all gradients") {
   if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
   const Namespaces network(2);
   GpuCluster hosts(2, &network);
-  const std::string weights = hosts.weights_after({"job.json", "strategy.amp=true", "strategy.fuse_all_reduce_ops=true"});
+  const std::string weights =
+      hosts.weights_after({"job.json", "strategy.amp=true", "strategy.fuse_all_reduce_ops=true"});
   CHECK(testing::greatest_difference(weights, weights_on_cpus(4)) < 0.02);  // f16 rounds to 1 / 2048
 }
 
@@ -101,7 +105,8 @@ pid_t worker_on(const Cluster& host) {
   return 0;
 }
 
-TEST_CASE("a restart after the death of a rank on a GPU ends with the same bits as a run that nobody disturbed") {
+TEST_CASE(
+    "a restart after the death of a rank on a GPU ends with the same bits as a run that nobody disturbed") {
   if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
   const Words words = {"--max_restart=1",      "--restart_delay=0.01",     "job.json",
                        "checkpoint.dir=saved", "checkpoint.every_steps=5", "train.max_steps=30"};

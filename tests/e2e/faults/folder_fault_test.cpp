@@ -209,7 +209,8 @@ TEST_CASE("D: a log folder that becomes read-only hides neither the first failur
 // With ext4 in a file, and the kernel's means of feigning an error of its disk. ext4 then refuses each write, of open files as well.
 constexpr const char* kMountExt4 =
     "rm -f disk && truncate -s 8M disk && mkfs.ext4 -q disk && mount -o loop,errors=remount-ro disk log";
-constexpr const char* kBreakExt4 = "echo broken > /sys/fs/ext4/$(basename $(findmnt -no SOURCE log))/trigger_fs_error\n";
+constexpr const char* kBreakExt4 =
+    "echo broken > /sys/fs/ext4/$(basename $(findmnt -no SOURCE log))/trigger_fs_error\n";
 
 TEST_CASE("D3: a log disk that turns read-only during the run is named as what hides the last words") {
   if (!is_root() || !can_mount()) LEAVE_OUT("a file system cannot be mounted here");
@@ -218,12 +219,14 @@ TEST_CASE("D3: a log disk that turns read-only during the run is named as what h
   const Words try_it = {"/usr/bin/unshare", "-m", "/bin/sh", "-c",
                         kMountExt4 + std::string(" && ") + kBreakExt4};
   if (run_child(try_it, launch.options()).code != 0) LEAVE_OUT("ext4 cannot be mounted and broken here");
-  const ChildResult result = run_in_mounted_logs(
-      launch, kMountExt4,
-      launch.script_command({}, std::string("echo first words\n") + kBreakExt4 + "echo last words\nexit 9\n"));
+  const ChildResult result =
+      run_in_mounted_logs(launch, kMountExt4,
+                          launch.script_command({}, std::string("echo first words\n") + kBreakExt4 +
+                                                        "echo last words\nexit 9\n"));
   CHECK(result.code == 9);
-  CHECK_MESSAGE(contains(result.err, "fleetrun: log/ cannot be written: Read-only file system (errno 30): the last "
-                                     "lines of log/workerlog.0 may be missing\n"),
+  CHECK_MESSAGE(contains(result.err,
+                         "fleetrun: log/ cannot be written: Read-only file system (errno 30): the last "
+                         "lines of log/workerlog.0 may be missing\n"),
                 result.err);
 }
 
@@ -237,11 +240,15 @@ TEST_CASE("D3: a quota that is used up is named as what hides the last words") {
   if (run_child({"/usr/bin/unshare", "-m", "/bin/sh", "-c", mount}, launch.options()).code != 0)
     LEAVE_OUT("btrfs with quotas cannot be mounted here");
   const ChildResult result = run_in_mounted_logs(
-      launch, mount, launch.script_command({}, "head -c 4M /dev/zero | tr '\\0' x; echo; sync log; echo last words; exit 9\n"));
+      launch, mount,
+      launch.script_command({},
+                            "head -c 4M /dev/zero | tr '\\0' x; echo; sync log; echo last words; exit 9\n"));
   CHECK(result.code == 9);
-  CHECK_MESSAGE(contains(result.err, "fleetrun: log/ cannot be written: Disk quota exceeded (errno 122): the last lines of "
-                                     "log/workerlog.0 may be missing\n"),
-                result.err);
+  CHECK_MESSAGE(
+      contains(result.err,
+               "fleetrun: log/ cannot be written: Disk quota exceeded (errno 122): the last lines of "
+               "log/workerlog.0 may be missing\n"),
+      result.err);
 }
 
 TEST_CASE("D: a run that succeeds in a log folder that became read-only is a success") {

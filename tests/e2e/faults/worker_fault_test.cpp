@@ -73,7 +73,8 @@ TEST_CASE("W4: a core file in the folder is pointed to") {
   CHECK(contains(result.err, "fleetrun: core file: /"));
 }
 
-TEST_CASE("W4: a bus error because /dev/shm is too small is reported with that cause, though the rank's memory went with it") {
+TEST_CASE(
+    "W4: a bus error because /dev/shm is too small is reported with that cause, though the rank's memory went with it") {
   if (!is_root() || !can_mount()) LEAVE_OUT("a small /dev/shm cannot be mounted here");
   const Launch launch;
   const ChildResult result =
@@ -82,18 +83,20 @@ TEST_CASE("W4: a bus error because /dev/shm is too small is reported with that c
                 launch.options());
   CHECK(result.code == 128 + SIGBUS);
   CHECK(contains(result.err, "fleetrun: rank 1 was killed by SIGBUS (7), not by fleetrun (pid "));
-  CHECK_MESSAGE(contains(result.err, "/dev/shm has only 1 MiB; a process that needs more shared memory dies of a bus error"),
-                result.err);
+  CHECK_MESSAGE(
+      contains(result.err,
+               "/dev/shm has only 1 MiB; a process that needs more shared memory dies of a bus error"),
+      result.err);
   CHECK(contains(launch.report()["evidence"].dump(), "/dev/shm has only 1 MiB"));
 }
 
 TEST_CASE("W4: a bus error while somebody else has filled /dev/shm is reported with that cause") {
   if (!is_root() || !can_mount()) LEAVE_OUT("a small /dev/shm cannot be mounted here");
   const Launch launch;
-  const ChildResult result =
-      run_child(after_mount("mount -t tmpfs -o size=1m tmpfs /dev/shm && head -c 1M /dev/zero > /dev/shm/filled",
-                            Launch::command({}, {"fill-shared-memory"})),
-                launch.options());
+  const ChildResult result = run_child(
+      after_mount("mount -t tmpfs -o size=1m tmpfs /dev/shm && head -c 1M /dev/zero > /dev/shm/filled",
+                  Launch::command({}, {"fill-shared-memory"})),
+      launch.options());
   CHECK(result.code == 128 + SIGBUS);
   CHECK_MESSAGE(contains(result.err, "/dev/shm is full: "), result.err);
 }

@@ -243,10 +243,12 @@ TEST_CASE("hunt 30: train.json is of the run that the node has joined, also if f
   CHECK(why_not(folder / "log", {.run_id = "of-this-node-2", .has_train_report = true}) == "");
 }
 
-TEST_CASE("hunt 30: what an attempt reported of its training goes with its logs, and is not the report of the next attempt") {
+TEST_CASE(
+    "hunt 30: what an attempt reported of its training goes with its logs, and is not the report of the next attempt") {
   const TemporaryFolder folder;
   {
-    const LogFolder logs(folder / "log", {.run_id = "mine", .has_train_report = true, .may_start_again = true});
+    const LogFolder logs(folder / "log",
+                         {.run_id = "mine", .has_train_report = true, .may_start_again = true});
     folder.write("log/train.json", R"({"run_id": "mine"})");
     logs.keep_attempt(0);
     CHECK(logs.read_train_report() == "");

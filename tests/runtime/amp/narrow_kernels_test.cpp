@@ -39,7 +39,8 @@ BothWays build(const std::string& type, const Sample& sample, const std::string&
   std::map<std::string, ValueId> given;
   for (const auto& [name, input] : sample.inputs) {
     built.inputs[name] = builder.feed(name, input.shape);
-    given[name] = narrow && !stays_wide(type, name) ? cast(builder, built.inputs[name], computes_in) : built.inputs[name];
+    given[name] = narrow && !stays_wide(type, name) ? cast(builder, built.inputs[name], computes_in)
+                                                    : built.inputs[name];
     arguments.emplace_back(name, given[name]);
   }
   builder.add({.type = type, .inputs = arguments, .attributes = sample.attributes, .name = "out"});
@@ -115,7 +116,8 @@ const std::map<std::string, std::pair<const char*, double>>& narrow_ops() {
   return ops;
 }
 
-TEST_CASE("ops whose kernels take a narrow type compute what those of f32 do, to the rounding of what they write") {
+TEST_CASE(
+    "ops whose kernels take a narrow type compute what those of f32 do, to the rounding of what they write") {
   const auto device = test::make_test_device();
   if (device->narrow_types().empty()) LEAVE_OUT("this device computes in f32 only");
   for (const DType narrow : device->narrow_types())
@@ -161,13 +163,13 @@ TEST_CASE("images of many channels and pixels, in the layouts of convolutions") 
         Program program;
         Builder builder(program, all_ops());
         const ValueId image = builder.feed("image", shape), w = builder.feed("w", {shape[1], shape[1], 1, 1});
-        const ValueId conv =
-            builder.op("conv", "conv2d",
-                       {{"x", narrow ? cast(builder, image, type) : image}, {"w", narrow ? cast(builder, w, type) : w}},
-                       {{"strides", Shape{1, 1}},
-                        {"paddings", Shape{0, 0}},
-                        {"dilations", Shape{1, 1}},
-                        {"groups", std::int64_t{1}}});
+        const ValueId conv = builder.op(
+            "conv", "conv2d",
+            {{"x", narrow ? cast(builder, image, type) : image}, {"w", narrow ? cast(builder, w, type) : w}},
+            {{"strides", Shape{1, 1}},
+             {"paddings", Shape{0, 0}},
+             {"dilations", Shape{1, 1}},
+             {"groups", std::int64_t{1}}});
         std::vector<ValueId> factors;
         ValueId y = kNone;
         if (kind.starts_with("batch_norm")) {

@@ -74,16 +74,18 @@ TEST_CASE("hunt 15: as many classes as in the pretrained file, but others, are t
   CHECK(line.find(R"(["jay", "owl", "tit"])") < line.find("and data.train has "));
 }
 
-TEST_CASE("hunt 29: a pretrained model of a training that set aside other samples, perhaps of the same data, is told") {
+TEST_CASE(
+    "hunt 29: a pretrained model of a training that set aside other samples, perhaps of the same data, is told") {
   ModelCard card = card_of_photographs();
   card.split = SplitFacts{.share = 0.1, .seed = 1, .train = 90, .evaluation = 10, .digest = "00ff"};
   const Metadata was = to_metadata(card);
   CHECK(difference_of_split(was, card).empty());
   CHECK(difference_of_split({}, card).empty());
   card.split->seed = 2;
-  CHECK(difference_of_split(was, card) ==
-        "warning: model.pretrained was trained with train.seed 1, the job has 2. data.train has as many samples as then: if they are the "
-        "same, this training is evaluated on samples that the model was trained on; train.seed=1 sets aside the same samples as then");
+  CHECK(
+      difference_of_split(was, card) ==
+      "warning: model.pretrained was trained with train.seed 1, the job has 2. data.train has as many samples as then: if they are the "
+      "same, this training is evaluated on samples that the model was trained on; train.seed=1 sets aside the same samples as then");
   card.split->train = 900;  // other data
   CHECK(difference_of_split(was, card).empty());
   card.split = SplitFacts{};

@@ -136,7 +136,8 @@ void check(const Safetensors& file, Device& device, DType type) {
     const std::string& name = entry.first;
     if (after(name, "out.").empty() && after(name, "grad.").empty()) continue;
     // Rounding makes the largest of some windows equal, and their gradient goes to one of them.
-    const bool by_choice = file.metadata.count("attribute.kind") == 1 && file.metadata.at("attribute.kind") == "\"max\"";
+    const bool by_choice =
+        file.metadata.count("attribute.kind") == 1 && file.metadata.at("attribute.kind") == "\"max\"";
     if (type != DType::f32 && by_choice && name == "grad.x") continue;
     INFO(name << " in " << describe(type));
     const Floats wanted = entry.second.as<float>();
