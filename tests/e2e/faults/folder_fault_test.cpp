@@ -160,7 +160,8 @@ TEST_CASE("D1: a page that does not fit on the log disk is missed in a line") {
 
 TEST_CASE("D1: on a disk of 64 or 128 KiB our own reserve costs no line, and none is said to be lost") {
   if (!is_root() || !can_mount()) LEAVE_OUT("a small file system cannot be mounted here");
-  for (const auto& [size, bytes] : {std::pair{"size=64k", "2000"}, std::pair{"size=128k", "50000"}}) {
+  for (const auto& disk : {std::pair{"size=64k", "2000"}, std::pair{"size=128k", "50000"}}) {
+    const std::string size = disk.first, bytes = disk.second;
     CAPTURE(size);
     const Launch launch;
     const ChildResult result = run_mounted(

@@ -89,9 +89,9 @@ void compare(const std::string& type, const Sample& sample, const std::string& o
     if (!stays_wide(type, name))
       for (float& value : values) value = rounded_to(narrow_type, value);
   const auto in_f32 = run(wide, inputs, device), in_narrow = run(narrow, inputs, device);
-  for (const auto& [name, values] : in_f32) {
-    CAPTURE(name);
-    CHECK(distance(values, in_narrow.at(name)) < tolerance);
+  for (const auto& result : in_f32) {
+    CAPTURE(result.first);
+    CHECK(distance(result.second, in_narrow.at(result.first)) < tolerance);
   }
 }
 
@@ -121,7 +121,9 @@ TEST_CASE(
   const auto device = test::make_test_device();
   if (device->narrow_types().empty()) LEAVE_OUT("this device computes in f32 only");
   for (const DType narrow : device->narrow_types())
-    for (const auto& [type, how] : narrow_ops()) {
+    for (const auto& entry : narrow_ops()) {
+      const std::string& type = entry.first;
+      const auto& how = entry.second;
       CAPTURE(describe(narrow));
       CAPTURE(type);
       int number = 0;
