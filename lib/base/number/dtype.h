@@ -13,7 +13,7 @@ std::size_t size_of(DType dtype);        // bytes of one element
 std::string_view describe(DType dtype);  // "f32", "bf16", ...
 std::optional<DType> parse_dtype(std::string_view text);
 
-float rounded_to(DType dtype,
-                 float value);  // the nearest number that an element can hold; of f32, f16 and bf16
+// The nearest number that an element can hold, of f32, f16 or bf16.
+float rounded_to(DType dtype, float value);
 
 }  // namespace fleetrun

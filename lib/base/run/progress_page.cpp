@@ -57,6 +57,7 @@ void ProgressPage::carry_over_to(ProgressPage& next) const {
   next.first_step = first_step.load();
   next.first_own_checkpoint = first_own_checkpoint.load();
   next.saved_steps = saved_steps.load();
+  next.saved_place = saved_place.load();
   next.has_own_checkpoint = has_own_checkpoint.load();
   next.keeps_checkpoints = keeps_checkpoints.load();
   next.checkpoint_folder = checkpoint_folder.load();

@@ -56,7 +56,9 @@ struct ProgressPage {
   std::array<KeptTime, 2> kept;              // of the last two snapshots, in turns
   std::atomic<std::int64_t> first_own_checkpoint{
       0};  // least number of those that this run writes, whichever attempt; 0: not known
-  std::atomic<std::int64_t> saved_steps{-1};    // of the last checkpoint that was complete; -1: none
+  std::atomic<std::int64_t> saved_steps{-1};  // of the last checkpoint that was complete; -1: none
+  // In samples (place_in_training): of that checkpoint, or of one before it; -1: none.
+  std::atomic<std::int64_t> saved_place{-1};
   std::atomic<bool> has_own_checkpoint{false};  // this run has saved one, whichever attempt
   std::atomic<bool> keeps_checkpoints{
       false};  // this rank was rank 0 in this run, and looked into their folder

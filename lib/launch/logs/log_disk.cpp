@@ -45,7 +45,6 @@ LogDisk::LogDisk(const LogFolder& logs, std::function<void(std::string_view line
 }
 
 void LogDisk::look() {
-  logs_.reserve();
   const std::string why = why_logs_lose_lines(logs_);
   if (why.empty()) return;
   const bool full = why == kFull;

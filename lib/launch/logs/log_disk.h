@@ -1,5 +1,5 @@
-// Tells when the disk of the logs is full or can no longer be written, and keeps room for the report when it may become full. Workers
-// write their logs themselves, so that we can only look now and then.
+// Tells when the disk of the logs is full or can no longer be written. Workers write their logs themselves, so that we can only look now and
+// then.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -19,7 +19,8 @@ class LogDisk {
  public:
   static constexpr auto kInterval = std::chrono::seconds(10);  // between two looks
 
-  // Keeps room at once where it may be needed, else at the first look: a short run does not wait for a busy disk that gives it back.
+  // Keeps room for the report at once where it may be needed soon. Elsewhere a short run does without: to give it back can take a busy disk
+  // 10 ms.
   LogDisk(const LogFolder& logs, std::function<void(std::string_view line)> say);
 
   void look();

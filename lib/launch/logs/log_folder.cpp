@@ -1,7 +1,6 @@
 #include "launch/logs/log_folder.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +41,7 @@ UniqueFd open_folder(const std::string& path) {
 
 // The others are about rights, or about what a file system can do: they do not keep an open log from growing.
 bool is_of_file_system(int problem) {
-  return problem == EROFS || problem == EIO || problem == ENOSPC || problem == EDQUOT || problem == ESTALE;
+  return problem == EROFS || problem == EIO || problem == EDQUOT || problem == ESTALE;
 }
 
 // The mark that rank 0 of the embedded runtime puts into its report.
@@ -189,12 +188,14 @@ void LogFolder::clear(const LogPlan& plan) {
   if (moves) require_free_previous(earlier);
   if (moves || !plan.keeps_previous)
     for (const std::string& name : before_that) files_->remove(name);
+  const bool keeps_places = plan.keeps_places && std::erase(earlier, kNodesName) > 0;
   std::erase_if(earlier, [&](const std::string& name) {
     if (moves && is_worth_keeping(name)) return false;
     files_->remove(name);
     return true;
   });
   files_->begin(plan.run_id, plan.ranks);
+  if (keeps_places) files_->adopt(kNodesName);
   if (moves) keep_as_previous(earlier);
 }
 
@@ -241,7 +242,8 @@ void LogFolder::require_free_attempt(const std::string& folder, const LogPlan& p
   const auto found = files_->look(folder);
   if (found && found->kind != FileFacts::Kind::folder) return require_free(folder);
   for (const std::string& base : files_->names(folder))
-    if (base == kNodesName || (is_of_a_rank(base) && number_in(base) < plan.ranks))
+    if (base == kNodesName || (base == kTrainReportName && plan.has_train_report) ||
+        (is_of_a_rank(base) && number_in(base) < plan.ranks))
       require_free(fmt::format("{}/{}", folder, base));
 }
 
@@ -251,8 +253,12 @@ void LogFolder::keep_attempt(int attempt) const {
   if (files_->owns(kNodesName))
     files_->replace(fmt::format("{}/{}", folder, kNodesName), files_->read(kNodesName, kMostNodesBytes));
   for (const std::string& name : files_->names())
-    if ((is_of_a_rank(name) || name == kTrainReportName) && owns(name))
-      files_->move(name, fmt::format("{}/{}", folder, name));
+    if (is_of_a_rank(name) && owns(name)) files_->move(name, fmt::format("{}/{}", folder, name));
+}
+
+void LogFolder::keep_train_report(int attempt) const {
+  if (owns(kTrainReportName))
+    files_->move(kTrainReportName, fmt::format("attempt-{}/{}", attempt, kTrainReportName));
 }
 
 std::string LogFolder::read_error_file(int rank) const {
@@ -300,15 +306,20 @@ void LogFolder::remove(const std::string& name) const {
   if (files_->owns(name)) files_->remove(name);
 }
 
-// By a file without a name. What statvfs(2) says is no proof: it knows no quota, and ext4 may refuse all writes after an error and not call
-// itself read-only. Where there are no such files, by the times of a file of ours.
+// By a page behind the reserve, which goes again. What statvfs(2) says is no proof: it knows no quota, and ext4 may refuse all writes after
+// an error and not call itself read-only. As long as there is no reserve, by a file without a name, for which the disk may have no inode.
 int LogFolder::problem_of_writing() const {
-  const auto problem_of = [](bool works) { return !works && is_of_file_system(errno) ? errno : 0; };
-  const UniqueFd probe(::openat(folder_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
-  if (const int problem = problem_of(static_cast<bool>(probe)); problem != 0) return problem;
+  constexpr int kFlags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
+  UniqueFd probe(files_->owns(kReserveName) ? ::openat(folder_.get(), kReserveName, kFlags)
+                                            : ::openat(folder_.get(), ".", kFlags | O_TMPFILE, 0600));
+  if (!probe) return is_of_file_system(errno) ? errno : 0;
   const std::string page(kProbe, '\n');
-  return problem_of(probe ? ::write(probe.get(), page.data(), page.size()) == std::ssize(page)
-                          : ::futimens(lock_.get(), nullptr) == 0);
+  const off_t end = ::lseek(probe.get(), 0, SEEK_END);
+  int problem = ::pwrite(probe.get(), page.data(), page.size(), end) == std::ssize(page) ? 0 : errno;
+  for (const bool works :
+       {::ftruncate(probe.get(), end) == 0, ::close(probe.release()) == 0})  // where NFS tells it
+    if (!works && problem == 0) problem = errno;
+  return problem == ENOSPC || is_of_file_system(problem) ? problem : 0;
 }
 
 // Where it cannot be had, the report takes its chance.
@@ -317,11 +328,13 @@ void LogFolder::reserve() const {
   const auto space = std::filesystem::space(path_, problem);
   if (problem) return;
   const auto size = static_cast<off_t>(std::min(kMostReserve, space.available / kShareOfReserve));
+  const bool is_ours = files_->owns(kReserveName);
   if (const auto found = files_->look(kReserveName); found && found->size >= size) return;
   try {
-    remove(kReserveName);
-    const UniqueFd fd = files_->create(kReserveName);
-    ::fallocate(fd.get(), 0, 0, size);
+    const UniqueFd fd =
+        is_ours ? UniqueFd(::openat(folder_.get(), kReserveName, O_WRONLY | O_NOFOLLOW | O_CLOEXEC))
+                : files_->create(kReserveName);
+    if (fd) ::posix_fallocate(fd.get(), 0, size);
   } catch (const Error&) {
     // No room for its name, even.
   }

@@ -44,6 +44,7 @@ struct LogPlan {
   bool has_train_report = false;  // of the embedded runtime
   bool may_start_again = false;   // --max_restart
   bool keeps_previous = false;    // the files of the run before go to previous/; else they are removed
+  bool keeps_places = false;      // of the nodes of the run before, until this node has a place in a run
 };
 
 class LogFolder {
@@ -76,6 +77,8 @@ class LogFolder {
   void join_run(const std::string& run_id) const { files_->join_run(run_id); }
   // Moves what the ranks wrote to attempt-K/. Also keeps there which rank was on which node. Throws Error(create).
   void keep_attempt(int attempt) const;
+  // Moves what rank 0 reported of its training there, too. Until another attempt begins, it tells how to go on. Throws Error(create).
+  void keep_train_report(int attempt) const;
   // Empty, for writing. All throw Error(create), also when something that is not ours has the name.
   UniqueFd open_worker_log(int rank) const;
   UniqueFd open_error_log(int rank) const;
@@ -89,8 +92,8 @@ class LogFolder {
   void try_to_remove(const std::string& name)
       const;  // likewise; for the end of a run: it is left where it cannot be removed
 
-  int problem_of_writing()
-      const;  // errno of a file system that has no room, or refuses every write, by now; 0: it takes more
+  // The errno of a file system that has no room, or refuses every write, by now; 0: it takes more.
+  int problem_of_writing() const;
 
   void reserve() const;          // room for the report, before logs fill the disk
   void release_reserve() const;  // for the report, if there is any

@@ -111,8 +111,9 @@ bool is_sigkill(const ExitStatus& status) {
   return status.how == ExitStatus::How::signaled && status.value == SIGKILL;
 }
 
-bool tells_of_sigkill(const ExitStatus& status) {
-  return status.how == ExitStatus::How::exited && status.value == kSignalExitCode + SIGKILL;
+// A shell says so of its last program.
+bool tells_of(int signal, const ExitStatus& status) {
+  return status.how == ExitStatus::How::exited && status.value == kSignalExitCode + signal;
 }
 
 // Since the attempt began.
@@ -148,7 +149,8 @@ void look_for_little_shared_memory(DeathEvidence& evidence) {
         mebibytes(space->free), mebibytes(space->size)));
   else if (space->size <= kSmallSharedMemory)  // what the rank had there went with it
     evidence.facts.push_back(fmt::format(
-        "/dev/shm has only {}; a process that needs more shared memory dies of a bus error (docker run --shm-size=SIZE)",
+        "/dev/shm has only {}; a process dies of a bus error if it needs more shared memory (docker run --shm-size=SIZE gives more), or "
+        "reads a mapped file that has become shorter",
         mebibytes(space->size)));
 }
 
@@ -219,11 +221,12 @@ DeathEvidence gather_evidence(const DeathScene& scene) {
   look_at_log(scene, evidence);
   const bool killed = scene.status.how == ExitStatus::How::signaled;
   if (!killed && !scene.error_file.empty()) read_error_file(scene.error_file, evidence);
-  if (is_sigkill(scene.status) || tells_of_sigkill(scene.status))
+  if (is_sigkill(scene.status) || tells_of(SIGKILL, scene.status))
     look_for_oom(scene, evidence);
   else if (!killed)
     look_for_killed_children(scene, evidence);
-  if (killed && scene.status.value == SIGBUS) look_for_little_shared_memory(evidence);
+  if ((killed && scene.status.value == SIGBUS) || tells_of(SIGBUS, scene.status))
+    look_for_little_shared_memory(evidence);
   if (killed && makes_core(scene.status.value)) look_for_core(scene, evidence);
   look_for_lost_lines(scene, evidence);
   return evidence;
@@ -303,7 +306,7 @@ OomKills find_oom_kills(const std::string& kernel_log, const KernelLogSubject& s
 bool is_out_of_memory(const DeathScene& scene, const OomKills& kills) {
   if (!kills.line.empty()) return true;
   if (kills.counted == 0 || !scene.origin.empty()) return false;
-  return tells_of_sigkill(scene.status) || (is_sigkill(scene.status) && kills.line_of_other.empty());
+  return tells_of(SIGKILL, scene.status) || (is_sigkill(scene.status) && kills.line_of_other.empty());
 }
 
 }  // namespace fleetrun::launch

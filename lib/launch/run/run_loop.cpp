@@ -218,7 +218,10 @@ void RunLoop::begin_ticks() {
   if (const auto interval = stragglers_.interval())
     loop_.call_every(*interval, [this] { stragglers_.look(Clock::now()); });
   loop_.call_every(EventQueue::kBeat, [this] { events_.notice_standstill(); });
-  loop_.call_every(LogDisk::kInterval, [this] { disk_.look(); });
+  loop_.call_every(LogDisk::kInterval, [this] {
+    logs_.reserve();
+    disk_.look();
+  });
 }
 
 void RunLoop::look_for_hang() {
@@ -285,6 +288,7 @@ void RunLoop::begin_attempt(int number) {
     hold_ports_and_wait_for_nodes(number);
     restarts_ = number;
   }
+  if (!report_.attempts.empty()) logs_.keep_train_report(report_.attempts.back().number);
   if (plan_.embedded && own_span().first == 0) logs_.prepare_history();
   attempt_ = prepare_attempt(plan_, {report_.run_id, number, restarts_}, std::move(ports_), logs_, support_);
   if (!std::exchange(report_.has_begun, true)) display_.begin_run(attempt_.workers);

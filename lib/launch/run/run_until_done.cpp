@@ -42,7 +42,8 @@ LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
           .ranks = plan.cluster.local_size(),
           .has_train_report = plan.embedded.has_value(),
           .may_start_again = may_start_again(plan.options),
-          .keeps_previous = true};
+          .keeps_previous = true,
+          .keeps_places = is_elastic(plan.options)};
 }
 
 // Takes over the log folder, and moves or deletes the files of the last run. If this fails, it tells the other nodes,

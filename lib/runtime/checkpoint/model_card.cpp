@@ -247,13 +247,16 @@ std::string difference_of_classes(const Metadata& was, const ModelCard& now) {
 std::string difference_of_split(const Metadata& was, const ModelCard& now) {
   const auto then = was.contains(kSplit) ? read_split_facts(parsed(was.at(kSplit))) : std::nullopt;
   if (!then || !now.split || now.split->share == 0) return "";
+  const std::string difference = difference_of(*then, *now.split);
+  const bool has_same_names =
+      !now.class_names.empty() && text_or(was, kNames, "") == to_metadata(now).at(kNames);
+  const bool may_be_the_same =
+      has_same_names || then->train + then->evaluation == now.split->train + now.split->evaluation;
+  if (difference.empty() || !may_be_the_same) return "";
   const std::string keys = keys_that_differ(*then, *now.split);
-  const bool may_be_the_same = then->train + then->evaluation == now.split->train + now.split->evaluation;
-  if (keys.empty() || !may_be_the_same) return "";
   return fmt::format(
-      "warning: model.pretrained was trained {}. data.train has as many samples as then: if they are the same, this training is evaluated on "
-      "samples that the model was trained on; {} sets aside the same samples as then",
-      difference_of(*then, *now.split), keys);
+      "warning: model.pretrained was trained {}: it may be evaluated here on samples that it was trained on{}",
+      difference, keys.empty() ? "" : fmt::format("; {} sets aside the same samples as then", keys));
 }
 
 }  // namespace fleetrun::runtime

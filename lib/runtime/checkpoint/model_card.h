@@ -59,7 +59,8 @@ std::vector<std::string> differences_of_pixels(const ModelCard& was, const Model
 // A warning if the model with this metadata has as many classes as this one, but others: `["cat", "dog"]` for `["owl", "robin"]`.
 std::string difference_of_classes(const Metadata& was, const ModelCard& now);
 
-// A warning if the model with this metadata was trained with data.split on as many samples as this one, and other samples were set aside.
+// A warning if the model with this metadata may have been trained on samples that this training sets aside with data.split: other samples
+// were set aside then, of classes with the same names or of as many samples.
 std::string difference_of_split(const Metadata& was, const ModelCard& now);
 
 }  // namespace fleetrun::runtime

@@ -98,11 +98,13 @@ double sum_seconds(const RankLayout& layout, const StepCosts& costs, double comp
   if (layout.data_parallel == 1) return 0;
   const double bytes = costs.gradient_bytes * cut(costs, layout.pipeline, machine).largest_share;
   if (layout.sharding == 0)
-    return hidden(all_reduce_seconds(bytes, sum_group(layout, machine), machine), kBackwardShare * compute);
+    return hidden(all_reduce_seconds(bytes, sum_group(layout, machine), machine), kBackwardShare * compute) /
+           costs.steps_per_sum;
   const double in_set = all_reduce_seconds(bytes, group_in_set(layout, machine), machine);
   const double between = all_reduce_seconds(bytes / layout.set, group_of_place(layout, machine), machine);
-  if (layout.sharding < 3) return hidden(in_set / 2 + between, kBackwardShare * compute) + in_set / 2;
-  return hidden(1.5 * in_set + between, compute);
+  if (layout.sharding < 3)
+    return (hidden(in_set / 2 + between, kBackwardShare * compute) + in_set / 2) / costs.steps_per_sum;
+  return hidden(in_set + (in_set / 2 + between) / costs.steps_per_sum, compute);
 }
 
 double send_seconds(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine) {
@@ -182,7 +184,7 @@ StepTime time_of(const RankLayout& layout, const StepCosts& costs, const PlanReq
     const double turns = 1 + static_cast<double>(layout.pipeline - 1) / layout.micro_batches;
     time.bubble = time.compute * (slowest * turns - 1);
   }
-  time.sums = sum_seconds(layout, costs, time.compute, machine) / costs.steps_per_sum;
+  time.sums = sum_seconds(layout, costs, time.compute, machine);
   time.pipeline = send_seconds(layout, costs, machine);
   return time;
 }

@@ -197,8 +197,10 @@ TEST_CASE("with a global batch a node that loses its network changes the weights
     cluster.kill(1);
     network.let_through(1);
   });
-  CHECK_MESSAGE(contains(cluster.log(0, 0), "4 ranks share the 64 samples of each step now, 3 did before"),
-                cluster.log(0, 0));
+  CHECK_MESSAGE(
+      contains(cluster.log(0, 0),
+               "4 ranks with 64 samples in each step now, 3 ranks with 64 samples in each step before"),
+      cluster.log(0, 0));
   CHECK(testing::greatest_difference(run.weights(), weights_after(history, run.overrides)) <= 1e-6);
 }
 

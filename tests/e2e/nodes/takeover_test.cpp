@@ -183,6 +183,31 @@ TEST_CASE("a node that takes over and does not see the checkpoints ends the run 
   CHECK(cluster.nothing_left());
 }
 
+// As `cp -r` to the disk of the node makes it, or a view of a shared disk that is late.
+void copy_checkpoints(const Cluster& cluster, int from, int to) {
+  run_child({"/bin/cp", "-r", cluster.folder(from) + "/output", cluster.folder(to)});
+}
+
+TEST_CASE(
+    "hunt 33: a node that takes over and has only an old copy of the checkpoints ends the run and says so") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(kNodes);
+  const Words rarely = {"checkpoint.every_epochs=0", "checkpoint.every_steps=3000", "checkpoint.keep=100000"};
+  Training training(network, {.shared = false, .epochs = 1000000, .settings = rarely});
+  Cluster& cluster = training.cluster;
+  training.wait_for_checkpoint();
+  for (const int node : {1, 2, 3}) copy_checkpoints(cluster, 0, node);
+  const std::size_t copied = cluster.log(0, 0).size();
+  REQUIRE(comes_true([&] { return goes_on_after_checkpoint(cluster.log(0, 0).substr(copied)); },
+                     within(Cluster::kLimit)));
+  cluster.kill(0);
+  for (const int node : {1, 2, 3}) CHECK(cluster.end_of(node).code == 66);
+  CHECK_MESSAGE(contains(cluster.errors(3),
+                         "this node does not see the newest checkpoint of the run: the newest here is "),
+                cluster.errors(3));
+  CHECK(cluster.nothing_left());
+}
+
 TEST_CASE("with --restart_window, a restart that is older does not keep another node from taking over") {
   Cluster cluster(3);
   const std::string ranks = "'" + cluster.shared().path() + "'/$TORCHELASTIC_RESTART_COUNT.$RANK";
@@ -276,6 +301,24 @@ TEST_CASE("a node that takes over says with which --master other nodes find it, 
                                 std::to_string(cluster.port())));
   meeting.start(0, first, "new");
   CHECK_MESSAGE(cluster.says(first, "the run goes on with 3 nodes", 20s),
+                cluster.errors(0) << cluster.errors(1) << cluster.errors(2));
+  cluster.send(1, SIGTERM);
+  for (int node = 0; node < 3; ++node) CHECK(cluster.end_of(node).code == 143);
+}
+
+TEST_CASE(
+    "hunt 33: a first node that came back and was stopped before it got ranks finds the run once more") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(3);
+  MeetingByMaster meeting(network);
+  Cluster& cluster = meeting.cluster;
+  meeting.lose_first_node();
+  meeting.start(0, 0, "log");
+  REQUIRE_MESSAGE(cluster.says(0, "joined a run"), cluster.errors(0));
+  cluster.send(0, SIGINT);
+  CHECK(cluster.end_of(0).code == 130);
+  meeting.start(0, 0, "log");
+  CHECK_MESSAGE(cluster.says(1, "the run goes on with 3 nodes", 20s),
                 cluster.errors(0) << cluster.errors(1) << cluster.errors(2));
   cluster.send(1, SIGTERM);
   for (int node = 0; node < 3; ++node) CHECK(cluster.end_of(node).code == 143);

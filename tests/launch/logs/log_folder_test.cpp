@@ -251,11 +251,16 @@ TEST_CASE(
                          {.run_id = "mine", .has_train_report = true, .may_start_again = true});
     folder.write("log/train.json", R"({"run_id": "mine"})");
     logs.keep_attempt(0);
+    CHECK(logs.read_train_report() != "");  // a stop before the next attempt says how to go on
+    logs.keep_train_report(0);
     CHECK(logs.read_train_report() == "");
     CHECK(folder.has("log/attempt-0/train.json"));
   }
   CHECK(why_not(folder / "log") == "");
   CHECK_FALSE(folder.has("log/attempt-0"));
+  folder.write("log/attempt-0/train.json", "of the user");
+  CHECK(why_not(folder / "log", {.has_train_report = true, .may_start_again = true})
+            .find("attempt-0/train.json") != std::string::npos);
 }
 
 TEST_CASE("a run under a small ulimit -f leaves nothing that holds up the next one") {

@@ -84,10 +84,19 @@ TEST_CASE(
   card.split->seed = 2;
   CHECK(
       difference_of_split(was, card) ==
-      "warning: model.pretrained was trained with train.seed 1, the job has 2. data.train has as many samples as then: if they are the "
-      "same, this training is evaluated on samples that the model was trained on; train.seed=1 sets aside the same samples as then");
-  card.split->train = 900;  // other data
-  CHECK(difference_of_split(was, card).empty());
+      "warning: model.pretrained was trained with train.seed 1, the job has 2: it may be evaluated here on samples that it was trained on; "
+      "train.seed=1 sets aside the same samples as then");
+  card.split = SplitFacts{
+      .share = 0.1, .seed = 1, .train = 91, .evaluation = 10, .digest = "01ff"};  // one picture more
+  CHECK(
+      difference_of_split(was, card) ==
+      "warning: model.pretrained was trained with 90 samples to train on and 10 to evaluate on, now there are 91 and 10: it may be "
+      "evaluated here on samples that it was trained on");
+  const Metadata without = with(was, "data.split", R"({"share": 0})");
+  CHECK(difference_of_split(without, card).find("was trained without data.split, the job has 0.1: it may") !=
+        std::string::npos);
+  CHECK(
+      difference_of_split(with(was, "class_names", R"(["jay", "owl", "tit"])"), card).empty());  // other data
   card.split = SplitFacts{};
   CHECK(difference_of_split(was, card).empty());
 }

@@ -63,6 +63,12 @@ TEST_CASE("ranks that communicate in each k-th step wait for a k-th of the sums"
   const double each_step = time_of({.data_parallel = 8}, costs, kMachine).sums;
   costs.steps_per_sum = 4;
   CHECK(time_of({.data_parallel = 8}, costs, kMachine).sums == each_step / 4);
+  // Stage 3 gathers the parameters twice in each step: two thirds of its traffic.
+  const RankLayout third = {.data_parallel = 8, .sharding = 3, .set = 8};
+  const double gathered = time_of(third, eight_layers(), kMachine).sums,
+               merged = time_of(third, costs, kMachine).sums;
+  CHECK(merged < gathered * 0.8);
+  CHECK(merged > gathered * 0.6);
 }
 
 TEST_CASE("sets of sharding that are hosts send only their own part of the gradients between the hosts") {

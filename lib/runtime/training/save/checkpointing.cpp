@@ -128,6 +128,7 @@ bool Checkpointing::after_step(const TrainingState& state, bool last) {
       tell_all({mine, results_.written_steps}, *training_.world.communicator);
   if (written_steps >= 0) {
     training_.page.saved_steps = written_steps;
+    if (written_steps == results_.saved_steps) training_.page.saved_place = results_.saved_place;
     training_.page.has_own_checkpoint = true;
   }
   if (requests.save) save_requests_.answered(mine.save, now);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -30,6 +32,8 @@
 namespace fleetrun::runtime {
 namespace {
 
+constexpr auto kLateView = std::chrono::seconds(5);  // of a shared folder, by which a node may see it late
+constexpr auto kLookAgain = std::chrono::milliseconds(100);
 constexpr const char* kStartAnew = "checkpoint.resume=never after the job file starts anew";
 
 // "lars", also where strategy.lars makes it of momentum.
@@ -239,10 +243,8 @@ void tell_differences(const TrainingState& saved, const TrainingState& now, cons
     out << fmt::format("the rest of the epoch is dealt anew: {} saved it, now there are {}",
                        describe_ranks(saved), describe_ranks(now))
         << std::endl;
-  else if (now.global_batch > 0 && now.world_size != saved.world_size)
-    out << fmt::format("{} share the {} samples of each step now, {} did before",
-                       plural(now.world_size, "rank"), now.global_batch, saved.world_size)
-        << std::endl;
+  else if (now.global_batch > 0 && describe_ranks(now) != describe_ranks(saved))
+    out << fmt::format("{} now, {} before", describe_ranks(now), describe_ranks(saved)) << std::endl;
 }
 
 void tell_other_pixels(const Checkpoint& checkpoint, const ModelCard& now, std::ostream& out) {
@@ -298,6 +300,7 @@ ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, 
   TrainingState state = anew;
   if (told[0] == 0) return {state};
   page.saved_steps = told[1];
+  page.saved_place = told[6];
   share_owned(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
   state.merged.batches =
       share_merged_gradients(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
@@ -320,6 +323,34 @@ ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, 
 std::string folder_behind(const std::string& file) {
   std::error_code problem;
   return std::filesystem::weakly_canonical(file, problem).parent_path().string();
+}
+
+bool is_older(const std::optional<Checkpoint>& found, const ProgressPage& page) {
+  return (found ? place_in_training(found->state) : -1) < page.saved_place;
+}
+
+// On another node the folder may be a copy, or its view may be some seconds late. A newer checkpoint that was set aside is no such case.
+std::optional<Checkpoint> find_as_new_keeper(const CheckpointedTraining& training, CheckpointFolder* folder) {
+  const auto latest = std::chrono::steady_clock::now() + kLateView;
+  while (true) {
+    const std::vector<std::string> listed = folder->list();
+    std::optional<Checkpoint> found = find_checkpoint(training, folder);
+    const bool is_newest_here = listed.empty() || (found && found->path == listed.front());
+    if (!is_newest_here || !is_older(found, training.page)) return found;
+    if (std::chrono::steady_clock::now() < latest) {
+      training.page.beat();
+      std::this_thread::sleep_for(kLookAgain);
+      continue;
+    }
+    if (!found) return found;
+    throw Error(
+        ErrorKind::missing,
+        fmt::format(
+            "rank 0 is on another node now, and this node does not see the newest checkpoint of the run: the newest here is {}, "
+            "and the run has saved step {}",
+            found->path, training.page.saved_steps.load()),
+        "put output.dir on a disk that all nodes share; a new run on the node that was lost goes on from there");
+  }
 }
 
 // Rank 0 must see the checkpoints of the attempt before: on another node, and where a disk may be gone.
@@ -365,14 +396,15 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   if (folder != nullptr && page.first_own_checkpoint == 0) page.first_own_checkpoint = folder->next_number();
   const TrainingState anew = new_training(training.job, training.world.env, data);
   std::optional<Checkpoint> checkpoint;
-  if (training.world.env.rank == 0) checkpoint = find_checkpoint(training, folder);
+  const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
+  if (training.world.env.rank == 0)
+    checkpoint = is_new_keeper ? find_as_new_keeper(training, folder) : find_checkpoint(training, folder);
   if (checkpoint && folder != nullptr) folder->keep_until_next(checkpoint->path);
   const std::string& named = training.job.checkpoint.resume;
   if (folder != nullptr && named != "auto" && named != "never") folder->keep(named);
   // A restart reads it again.
   if (const auto& pretrained = training.job.model.pretrained; folder != nullptr && pretrained)
     folder->keep(folder_behind(*pretrained));
-  const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
   if (folder != nullptr && !checkpoint) require_checkpoint(training, is_new_keeper);
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
   training.trainer.share_parameters();
