@@ -134,7 +134,9 @@ TEST_CASE(
   REQUIRE_MESSAGE(cluster.says(1, "the run goes on with 3 nodes", 30s), training.all_errors());
   training.start(0, "log");
   REQUIRE_MESSAGE(cluster.says(1, "the run goes on with 4 nodes", 30s), training.all_errors());
-  REQUIRE(contains(cluster.read(1, "log/attempt-1/train.json"), "run_id"));  // rank 0 was here
+  REQUIRE(comes_true(
+      [&] { return contains(cluster.read(1, "log/attempt-1/train.json"), "run_id"); },  // rank 0 was here
+      within(30s)));
   cluster.kill(1);
   REQUIRE_MESSAGE(cluster.says(0, "the run goes on with 3 nodes", 30s), training.all_errors());
   std::filesystem::remove(cluster.folder(1) + "/err");
