@@ -49,7 +49,8 @@ std::string updates(const job::OptimizerSpec& optimizer) {
   const ValueId a = builder.parameter("a.w", {1}, {}), b = builder.parameter("b.w", {1}, {});
   program.add_value({.name = "frozen.w", .shape = {1}, .kind = ValueKind::state});
   LearningRates rates(builder, optimizer, rate);
-  return program.value(rates.of(a)).name + " " + program.value(rates.of(b)).name;
+  const ValueId of_a = rates.of(a), of_b = rates.of(b);  // both add values
+  return program.value(of_a).name + " " + program.value(of_b).name;
 }
 
 TEST_CASE("the longest beginning of a parameter's name chooses the factor of its learning rate") {
