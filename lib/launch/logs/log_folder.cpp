@@ -306,8 +306,9 @@ void LogFolder::remove(const std::string& name) const {
   if (files_->owns(name)) files_->remove(name);
 }
 
-// By a page behind the reserve, which goes again. What statvfs(2) says is no proof: it knows no quota, and ext4 may refuse all writes after
-// an error and not call itself read-only. As long as there is no reserve, by a file without a name, for which the disk may have no inode.
+// Appends a page to the reserve and cuts it off again. If there is no reserve yet, it writes a file without a name instead; then a disk
+// without free inodes is not reported, because open logs can still grow there. statvfs(2) is not enough: it does not know quotas, and ext4
+// may refuse all writes after an error although it does not call itself read-only.
 int LogFolder::problem_of_writing() const {
   constexpr int kFlags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
   UniqueFd probe(files_->owns(kReserveName) ? ::openat(folder_.get(), kReserveName, kFlags)

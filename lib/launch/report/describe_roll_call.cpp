@@ -65,7 +65,7 @@ std::string name_behind(const std::vector<RankFacts>& ranks) {
   return fmt::format("{} {} steps behind", ranks_are(behind), most - least);
 }
 
-// The user to whose process we may not send signals. "" if we may.
+// The name of the user who owns the process, if we may not send signals to it. "" if we may.
 std::string owner_out_of_reach(pid_t pid) {
   struct stat facts {};
   if (::kill(pid, 0) == 0 || errno != EPERM || ::stat(fmt::format("/proc/{}", pid).c_str(), &facts) != 0)

@@ -33,7 +33,7 @@ class GpuCluster : public Cluster {
     }
   }
 
-  // Of rank 0, whose run must end well.
+  // The weights that rank 0 saves. Every node must end with code 0.
   std::string weights_after(const Words& words) {
     for (const ChildResult& end : run(words)) REQUIRE_MESSAGE(end.code == 0, end.err);
     return read(0, kWeights);
@@ -122,7 +122,7 @@ TEST_CASE(
   CHECK(disturbed.read(0, kWeights) == undisturbed.read(0, kWeights));
 }
 
-TEST_CASE("a rank whose GPU fails is the cause, with CUDA's words, and its whole run ends at once") {
+TEST_CASE("the report names a rank whose GPU does not exist, and the run ends") {
   if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
   GpuCluster host(1);
   host.set(0, "FLEETRUN_ON_HOST_DEVICES", "1");

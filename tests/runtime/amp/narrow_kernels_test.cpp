@@ -116,8 +116,7 @@ const std::map<std::string, std::pair<const char*, double>>& narrow_ops() {
   return ops;
 }
 
-TEST_CASE(
-    "ops whose kernels take a narrow type compute what those of f32 do, to the rounding of what they write") {
+TEST_CASE("every narrow kernel computes what the kernel in f32 computes, up to rounding") {
   const auto device = test::make_test_device();
   if (device->narrow_types().empty()) LEAVE_OUT("this device computes in f32 only");
   for (const DType narrow : device->narrow_types())

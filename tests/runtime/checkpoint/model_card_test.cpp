@@ -74,8 +74,7 @@ TEST_CASE("hunt 15: as many classes as in the pretrained file, but others, are t
   CHECK(line.find(R"(["jay", "owl", "tit"])") < line.find("and data.train has "));
 }
 
-TEST_CASE(
-    "hunt 29: a pretrained model of a training that set aside other samples, perhaps of the same data, is told") {
+TEST_CASE("hunt 29: a warning names a pretrained model that may have seen the samples of the evaluation") {
   ModelCard card = card_of_photographs();
   card.split = SplitFacts{.share = 0.1, .seed = 1, .train = 90, .evaluation = 10, .digest = "00ff"};
   const Metadata was = to_metadata(card);

@@ -329,7 +329,9 @@ bool is_older(const std::optional<Checkpoint>& found, const ProgressPage& page) 
   return (found ? place_in_training(found->state) : -1) < page.saved_place;
 }
 
-// On another node the folder may be a copy, or its view may be some seconds late. A newer checkpoint that was set aside is no such case.
+// For a rank 0 that is on another node than before. The folder there may be an old copy, or the node may see new checkpoints some seconds
+// late. So it looks again for kLateView, and then throws Error(missing). If the newest checkpoint was damaged and therefore set aside, it
+// returns the one before.
 std::optional<Checkpoint> find_as_new_keeper(const CheckpointedTraining& training, CheckpointFolder* folder) {
   const auto latest = std::chrono::steady_clock::now() + kLateView;
   while (true) {
