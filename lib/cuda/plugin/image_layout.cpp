@@ -58,6 +58,12 @@ LayoutChoice as_the_job_says(const LayoutQuery& query, runtime::Device& device) 
   return choice(query, as_cuda(device).options().channels_last);
 }
 
+LayoutChoice outputs_as_the_job_says(const LayoutQuery& query, runtime::Device& device) {
+  LayoutChoice choice = as_the_job_says(query, device);
+  choice.inputs.assign(choice.inputs.size(), {});
+  return choice;
+}
+
 LayoutChoice images_like(const LayoutQuery& query, std::string_view leader) {
   return choice(query, is_channels_last(query.op.input(leader).layout));
 }

@@ -17,6 +17,8 @@ Channels channels_of(const runtime::Value& image);
 
 // For KernelDef::choose_layouts. Images and weights as the job says, the rest plain.
 runtime::LayoutChoice as_the_job_says(const runtime::LayoutQuery& query, runtime::Device& device);
+// The same for the images that an op makes; what it reads is plain.
+runtime::LayoutChoice outputs_as_the_job_says(const runtime::LayoutQuery& query, runtime::Device& device);
 
 // Images as the input `leader` lies, the rest plain.
 runtime::LayoutChoice images_like(const runtime::LayoutQuery& query, std::string_view leader);

@@ -92,4 +92,19 @@ struct Turn {
 };
 void turn(int bytes, const void* x, void* y, const Turn& sizes, cudaStream_t stream);
 
+// crop_mirror_normalize.cu
+constexpr int kMostPixelChannels = 4;
+struct PixelImages {
+  int count, channels, rows, columns;
+  bool channels_last;  // of the numbers; those of the bytes come first
+};
+struct PixelScales {
+  float mean[kMostPixelChannels], scale[kMostPixelChannels];
+};
+struct ImageView {
+  int top, left, mirrored, present;
+};
+void crop_mirror_normalize(Number type, const std::uint8_t* x, const ImageView* views, void* y,
+                           const PixelImages& images, const PixelScales& scales, cudaStream_t stream);
+
 }  // namespace fleetrun::cuda

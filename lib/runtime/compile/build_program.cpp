@@ -81,7 +81,10 @@ Program build_smaller_program(const Recipe& recipe) {
   if (recipe.shares.are_equal()) return {};
   PassContext context = make_context(recipe, recipe.shares.smallest());
   context.messages = nullptr;  // they are those of the larger program
-  Compilation compilation = {.job = recipe.job, .context = context, .narrow = recipe.settings.narrow};
+  Compilation compilation = {.job = recipe.job,
+                             .context = context,
+                             .narrow = recipe.settings.narrow,
+                             .feeds = recipe.settings.feeds};
   compilation.loss =
       add_training_forward(compilation.training, recipe.job, recipe.facts, recipe.shares.smallest(), context);
   run_passes(compilation);
@@ -103,7 +106,8 @@ Programs compile(const job::JobSpec& whole_job, const ModelFacts& facts, const O
                              .context = context,
                              .narrow = settings.narrow,
                              .target = target,
-                             .micro_batches = micro_batches.count};
+                             .micro_batches = micro_batches.count,
+                             .feeds = settings.feeds};
   compilation.loss = add_training_forward(compilation.training, job, facts, batch, context);
   if (target != nullptr) {
     compilation.smaller = build_smaller_program(recipe);

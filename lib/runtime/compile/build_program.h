@@ -14,11 +14,13 @@ struct PassSettings {
   std::vector<std::string>* messages = nullptr;  // see PassContext
   PassWatcher watcher = nullptr;                 // see run_passes
   DType narrow = DType::bf16;                    // of strategy.amp
+  ImageForm feeds = ImageForm::numbers;          // what batches have of their images
 };
 
 // Model, loss, accuracy, backward, optimizer, and the passes of the strategy.
 // With a global batch that the ranks do not divide it is the program of the ranks with the larger share.
-// Feeds: image f32[B,C,H,W], label i32[B], learning_rate f32[1], and with data.class_weights sample_weight f32[B].
+// Feeds: image f32[B,C,H,W] (with ImageForm::pixels instead pixels u8[B,C,H,W] and view i32[B,4]), label i32[B],
+// learning_rate f32[1], and with data.class_weights sample_weight f32[B].
 // Fetches: loss f32[1] (the mean of this rank's batch), hits f32[3] (top-1 hits, top-5 hits, samples).
 Program build_training_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
                                const PassSettings& settings);

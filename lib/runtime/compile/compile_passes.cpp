@@ -22,6 +22,7 @@
 #include "runtime/optim/narrow_gradients.h"
 #include "runtime/optim/parameter_rules.h"
 #include "runtime/passes/cast_forward.h"
+#include "runtime/passes/feed_pixels.h"
 #include "runtime/passes/gather_parameters.h"
 #include "runtime/passes/keep_own_updates.h"
 #include "runtime/passes/pipeline/assign_stages.h"
@@ -85,6 +86,13 @@ void cast_model(Compilation& compilation) {
   compilation.context.tell(fmt::format("amp: {} of {} ops compute in {}, {} casts; {}", counts.narrow,
                                        counts.ops, describe(compilation.narrow), counts.casts,
                                        describe_scaling(amp)));
+}
+
+void take_pixels(Compilation& compilation) {
+  const job::DataSpec& data = compilation.job.data;
+  feed_pixels(compilation.training, compilation.context.ops, data.train);
+  if (!compilation.evaluation.ops.empty())
+    feed_evaluation_pixels(compilation.evaluation, compilation.context.ops, data);
 }
 
 void append_gradients(Compilation& compilation) {

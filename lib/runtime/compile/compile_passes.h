@@ -7,6 +7,9 @@ namespace fleetrun::runtime {
 // The forward part computes in the narrow type where strategy.amp_configs wants it (cast_forward.h).
 void cast_model(Compilation& compilation);
 
+// The device normalises the images of both programs (feed_pixels.h).
+void take_pixels(Compilation& compilation);
+
 // The backward part, with loss scaling where strategy.amp asks for it, with gradient_merge and fp16_allreduce. From here on the gradients that optimizers read are
 // ValueKind::gradient.
 void append_gradients(Compilation& compilation);

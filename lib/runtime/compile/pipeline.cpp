@@ -28,6 +28,8 @@ bool has_other_ranks(const Compilation& compilation) { return compilation.contex
 
 bool wants_amp(const Compilation& compilation) { return compilation.context.strategy.amp; }
 
+bool feeds_pixels(const Compilation& compilation) { return compilation.feeds == ImageForm::pixels; }
+
 bool wants_sync_batch_norm(const Compilation& compilation) {
   return compilation.context.strategy.sync_batch_norm && has_other_ranks(compilation);
 }
@@ -104,6 +106,7 @@ using Build = job::BuildStrategySpec;
 // 1. From the model and its loss to a program that trains.
 constexpr std::array kBuilding = {
     Pass{"cast_forward", wants_amp, cast_model},  // before the backward part, which follows the casts back
+    Pass{"feed_pixels", feeds_pixels, take_pixels},  // after the casts, the first of which it takes over
     Pass{"append_backward", always, append_gradients},
     Pass{"append_optimizer", always, append_updates},
 };

@@ -7,6 +7,7 @@
 
 #include "comm/collective/communicator.h"
 #include "job/spec/job_spec.h"
+#include "runtime/data/batch_ring.h"
 #include "runtime/exec/search_algorithms.h"
 #include "runtime/kernels/device.h"
 #include "runtime/passes/shared/pass_context.h"
@@ -27,6 +28,7 @@ struct Compilation {
   DType narrow = DType::bf16;           // of strategy.amp
   const Target* target = nullptr;       // null: the programs stay independent of a device
   int micro_batches = 1;                // of a batch, with strategy.pipeline
+  ImageForm feeds = ImageForm::numbers;  // what batches have of their images
   ValueId loss = kNone;                 // to differentiate
   std::vector<ValueId> gradients = {};  // that the optimizer reads
   Program training = {};

@@ -1,5 +1,5 @@
 // From a data set's bytes to what a network takes: a random crop, a mirror, and (pixel - mean) / std as float
-// planes.
+// planes. A device can do the same (ops/crop_mirror_normalize.cpp).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,6 +22,12 @@ struct View {
 
 // Of an image that framing.h has brought to the shape.
 View plan_view(const Framing& framing);
+
+// A view as the op crop_mirror_normalize reads it: top, left, mirrored, present.
+constexpr int kViewNumbers = 4;
+using ViewNumbers = std::array<std::int32_t, kViewNumbers>;
+inline ViewNumbers numbers_of(const View& view) { return {view.top, view.left, view.flip ? 1 : 0, 1}; }
+constexpr ViewNumbers kNoImage = {0, 0, 0, 0};
 
 struct Normalisation {
   std::array<float, kMaxChannels> mean{};

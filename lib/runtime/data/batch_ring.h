@@ -5,14 +5,23 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/data/augment.h"
 #include "runtime/data/decode/image.h"
 #include "runtime/data/order/epoch_progress.h"
 
 namespace fleetrun::runtime {
 
+// What a batch has of its images.
+enum class ImageForm : std::uint8_t {
+  numbers,  // normalised, for a network
+  pixels,   // bytes, and the view of each image, for the op crop_mirror_normalize
+};
+
 // One batch, alive until the next one is asked for.
 struct Batch {
-  float* images = nullptr;         // [batch, channels, height, width], 64-byte aligned
+  float* images = nullptr;         // [batch, channels, height, width], 64-byte aligned; null with ImageForm::pixels
+  std::uint8_t* pixels = nullptr;  // of the same shape; null with ImageForm::numbers
+  ViewNumbers* views = nullptr;    // [batch], with the pixels
   std::int32_t* labels = nullptr;  // [batch], -1 where there is no sample; the image there is zero
   int samples = 0;                 // places that hold a sample
 };
@@ -21,7 +30,7 @@ struct Batch {
 class BatchRing {
  public:
   // Takes all memory that batches will ever need. Throws Error(os) without it.
-  BatchRing(const ImageShape& shape, int batch, int slots);
+  BatchRing(const ImageShape& shape, int batch, int slots, ImageForm form);
 
   int slots() const { return static_cast<int>(slots_.size()); }
 
@@ -44,14 +53,15 @@ class BatchRing {
     std::exception_ptr error;
   };
   struct AlignedDelete {
-    void operator()(float* memory) const;
+    void operator()(std::byte* memory) const;
   };
 
   const Slot& slot_of(int number) const { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
   Slot& slot_of(int number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
 
   const int batch_;  // samples
-  std::unique_ptr<float[], AlignedDelete> images_;
+  std::unique_ptr<std::byte[], AlignedDelete> images_;
+  std::vector<ViewNumbers> views_;
   std::vector<std::int32_t> labels_;
   std::vector<Slot> slots_;
 };

@@ -77,7 +77,7 @@ Loader::Loader(const DataSet& data_set, const LoaderOptions& options)
     : recipe_(make_recipe(data_set, options)),
       samples_(data_set, {.bad_sample = options.bad_sample, .substitutes = !options.evaluation}),
       // One batch is with the caller while the others fill.
-      batches_(data_set.shape(), recipe_.shard.batch_of_rank(), options.prefetch + 1) {
+      batches_(data_set.shape(), recipe_.shard.batch_of_rank(), options.prefetch + 1, options.form) {
   try {
     for (int i = 0; i < options.threads; ++i)
       threads_.emplace_back([this, workspace = make_workspace()] { run_thread(*workspace); });
@@ -169,8 +169,16 @@ bool Loader::fill_place(const Piece& piece, int place, Workspace& workspace) {
                      .sample = epoch_.sample_at(piece.batch, place)};
   if (!recipe_.options.images) return write_label(framing.sample, piece, place);
   if (recipe_.shard.is_balanced()) framing.place = epoch_.place_in_epoch(piece.batch, place);
-  framing.sample = samples_.read(framing, workspace.read, workspace.pixels.data());
-  return write_place(framing, piece, place, workspace);
+  const bool leaves_numbers_to_device = recipe_.options.form == ImageForm::pixels;
+  const std::size_t first = static_cast<std::size_t>(place) * recipe_.data_set.shape().elements();
+  std::uint8_t* const pixels =
+      leaves_numbers_to_device ? batches_.batch(piece.batch).pixels + first : workspace.pixels.data();
+  framing.sample = samples_.read(framing, workspace.read, pixels);
+  if (leaves_numbers_to_device)
+    write_view(framing, piece, place);
+  else
+    write_numbers(framing, piece, place, workspace);
+  return write_label(framing.sample, piece, place);
 }
 
 bool Loader::write_label(std::int32_t sample, const Piece& piece, int place) {
@@ -179,19 +187,20 @@ bool Loader::write_label(std::int32_t sample, const Piece& piece, int place) {
   return sample != kNoSample;
 }
 
-bool Loader::write_place(const Framing& framing, const Piece& piece, int place, Workspace& workspace) {
+void Loader::write_numbers(const Framing& framing, const Piece& piece, int place, Workspace& workspace) {
   const ImageShape& shape = recipe_.data_set.shape();
-  const Batch& batch = batches_.batch(piece.batch);
-  float* planes = batch.images + static_cast<std::size_t>(place) * shape.elements();
-  if (framing.sample == kNoSample) {
-    batch.labels[place] = kNoSample;
+  float* planes =
+      batches_.batch(piece.batch).images + static_cast<std::size_t>(place) * shape.elements();
+  if (framing.sample == kNoSample)
     std::fill_n(planes, shape.elements(), 0.0F);
-    return false;
-  }
-  batch.labels[place] = recipe_.data_set.label(framing.sample);
-  write_planes(workspace.pixels.data(), shape, plan_view(framing), recipe_.normalisation, workspace.row,
-               planes);
-  return true;
+  else
+    write_planes(workspace.pixels.data(), shape, plan_view(framing), recipe_.normalisation, workspace.row,
+                 planes);
+}
+
+void Loader::write_view(const Framing& framing, const Piece& piece, int place) {
+  batches_.batch(piece.batch).views[place] =
+      framing.sample == kNoSample ? kNoImage : numbers_of(plan_view(framing));
 }
 
 void Loader::record_error(const Piece& piece, int place, std::exception_ptr error) {

@@ -1,5 +1,5 @@
 // Batches ready before they are asked for: threads read, decode and normalise the samples of the epoch's
-// plan.
+// plan, or leave the last of these to a device.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -37,6 +37,7 @@ struct LoaderOptions {
   int threads = 2;
   int prefetch = 4;              // batches
   bool images = true;            // false: labels alone, for who needs no images; with BadSample::fail
+  ImageForm form = ImageForm::numbers;
   bool evaluation = false;       // every sample once over all ranks, in order
   Timeline* timeline = nullptr;  // gets a span of each piece of a batch that is made; it outlives the loader
 };
@@ -96,7 +97,8 @@ class Loader {
   int fill(const Piece& piece, Workspace& workspace);
   bool fill_place(const Piece& piece, int place, Workspace& workspace);
   bool write_label(std::int32_t sample, const Piece& piece, int place);
-  bool write_place(const Framing& framing, const Piece& piece, int place, Workspace& workspace);
+  void write_numbers(const Framing& framing, const Piece& piece, int place, Workspace& workspace);
+  void write_view(const Framing& framing, const Piece& piece, int place);
   void record_error(const Piece& piece, int place, std::exception_ptr error);
   void stop_threads();
 

@@ -21,6 +21,12 @@ struct Words {
   std::string operator()(const std::vector<std::int64_t>& list) const {
     return fmt::format("[{}]", fmt::join(list, ","));
   }
+  std::string operator()(const std::vector<double>& list) const {
+    std::vector<std::string> texts;
+    texts.reserve(list.size());
+    for (const double number : list) texts.push_back((*this)(number));
+    return fmt::format("[{}]", fmt::join(texts, ","));
+  }
 };
 
 template <typename Number>
@@ -29,17 +35,23 @@ bool read_whole(std::string_view text, Number& number) {
   return problem == std::errc{} && stop == text.data() + text.size();
 }
 
-std::vector<std::int64_t> parse_list(std::string_view inside, const std::string& whole) {
-  std::vector<std::int64_t> list;
+// False if one of the numbers is of another type.
+template <typename Number>
+bool read_list(std::string_view inside, std::vector<Number>& list) {
   while (!inside.empty()) {
     const std::size_t comma = std::min(inside.find(','), inside.size());
-    std::int64_t number = 0;
-    if (!read_whole(inside.substr(0, comma), number))
-      throw Error(ErrorKind::internal, fmt::format("{} is not a list of integers", whole));
+    Number number{};
+    if (!read_whole(inside.substr(0, comma), number)) return false;
     list.push_back(number);
     inside.remove_prefix(std::min(comma + 1, inside.size()));
   }
-  return list;
+  return true;
+}
+
+Attribute parse_list(std::string_view inside, const std::string& whole) {
+  if (std::vector<std::int64_t> integers; read_list(inside, integers)) return integers;
+  if (std::vector<double> numbers; read_list(inside, numbers)) return numbers;
+  throw Error(ErrorKind::internal, fmt::format("{} is not a list of numbers", whole));
 }
 
 }  // namespace

@@ -96,6 +96,10 @@ const std::vector<std::int64_t>& OpView::integers(const std::string& name) const
   return attribute<std::vector<std::int64_t>>(*op_, name);
 }
 
+const std::vector<double>& OpView::numbers(const std::string& name) const {
+  return attribute<std::vector<double>>(*op_, name);
+}
+
 void OpView::fail(const std::string& message) const {
   for (const ValueId id : op_->outputs)
     if (id != kNone)

@@ -39,6 +39,7 @@ class OpView {
   double number(const std::string& name) const;  // an integer counts as a number
   const std::string& text(const std::string& name) const;
   const std::vector<std::int64_t>& integers(const std::string& name) const;
+  const std::vector<double>& numbers(const std::string& name) const;
 
   // Throws Error(config): "conv2d (conv_0): <message>".
   [[noreturn]] void fail(const std::string& message) const;

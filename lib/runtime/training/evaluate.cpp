@@ -17,7 +17,7 @@ bool score_batches(Run& run) {
   Loader& loader = *run.loaders.test;
   loader.start_epoch(0);
   while (const Batch* batch = next_batch(run, loader)) {
-    book(run, TimeUse::compute, [&] { run.trainer.evaluate({batch->images, batch->labels}); });
+    book(run, TimeUse::compute, [&] { run.trainer.evaluate(view_of(*batch)); });
     print_skipped(run, loader);
     run.page.beat();
     book_checkpointing(run, [&](Checkpointing& checkpoints) {

@@ -30,6 +30,7 @@
 #include "runtime/training/setup/check_memory.h"
 #include "runtime/training/setup/check_metrics.h"
 #include "runtime/training/setup/class_weights.h"
+#include "runtime/training/setup/compute_options.h"
 #include "runtime/training/setup/model_facts.h"
 #include "runtime/training/train.h"
 #include "runtime/training/trainer/dump_program.h"
@@ -188,9 +189,10 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   Trainer trainer(job, facts, *device, communicators.all(),
                   {.threads = job.train.threads.value_or(world.env.threads),
                    .timeline = timeline,
-                   .watcher = pass_watcher(world.env)});
+                   .watcher = pass_watcher(world.env),
+                   .feeds = image_form_for(*device)});
   weigh_classes(job, world.env, *data.train, trainer, out);
-  Loaders loaders(data, job, world.env, timeline);
+  Loaders loaders(data, job, world.env, image_form_for(*device), timeline);
   if (job::stages_of(job.strategy, world.env.world_size) == 1)  // a stage knows only its own layers
     add_facts_of_programs(card, trainer.executor().program(), trainer.evaluation_executor().program());
   Checkpointing checkpoints({job, world, trainer, card, page, out}, timeline);

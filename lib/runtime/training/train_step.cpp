@@ -29,7 +29,7 @@ double learning_rate(const Run& run) {
 double timed_step(Run& run, const Batch& batch, double rate) {
   const std::int64_t communicated = run.trainer.communication_ns();
   const std::int64_t start = monotonic_ns();
-  run.trainer.step({batch.images, batch.labels}, rate);
+  run.trainer.step(view_of(batch), rate);
   const std::int64_t took = monotonic_ns() - start;
   const std::int64_t communication = std::min(took, run.trainer.communication_ns() - communicated);
   run.observers.step_ns += took;

@@ -16,7 +16,8 @@ TEST_CASE("an attribute reads back from its text, with its type") {
                                              1e-300,
                                              std::string("max"),
                                              std::vector<std::int64_t>{},
-                                             std::vector<std::int64_t>{1, -2}};
+                                             std::vector<std::int64_t>{1, -2},
+                                             std::vector<double>{0.5, 124.0, 1e-300}};
   for (const Attribute& attribute : attributes) CHECK(parse_attribute(describe(attribute)) == attribute);
 }
 
@@ -27,7 +28,7 @@ TEST_CASE("a whole floating-point number keeps its decimal point") {
 TEST_CASE("a text that is not an attribute is quoted") {
   CHECK_THROWS_WITH_AS(parse_attribute("max"),
                        "max is not an attribute: wanted true, false, a number, \"text\" or [1,2]", Error);
-  CHECK_THROWS_WITH_AS(parse_attribute("[1,x]"), "[1,x] is not a list of integers", Error);
+  CHECK_THROWS_WITH_AS(parse_attribute("[1,x]"), "[1,x] is not a list of numbers", Error);
 }
 
 }  // namespace

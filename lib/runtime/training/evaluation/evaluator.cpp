@@ -13,6 +13,7 @@
 #include "runtime/graph/op_def.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/kernels/kernel.h"
+#include "runtime/passes/feed_pixels.h"
 #include "runtime/training/setup/compute_options.h"
 
 namespace fleetrun::runtime {
@@ -72,6 +73,7 @@ Evaluator::Evaluator(const job::JobSpec& job, const ModelFacts& facts, const Alg
   device.enter_thread(options.team);  // layouts may depend on the team
 
   Program program = build_evaluation_program(job, facts, all_ops(), communicator.size());
+  if (image_form_for(device) == ImageForm::pixels) feed_evaluation_pixels(program, all_ops(), job.data);
   use_algorithms(program, algorithms);
   propagate_layouts(program, all_ops(), device, {});
   const ValueId scores = find_scores(program);
@@ -91,8 +93,7 @@ Score Evaluator::finish() { return sums_.reduce(communicator_, classes_); }
 
 void Evaluator::evaluate(const BatchView& batch, std::span<const std::int32_t> samples,
                          std::vector<Prediction>& predictions) {
-  executor_->bind("image", batch.images);
-  executor_->bind("label", batch.labels);
+  bind_samples(*executor_, batch);
   executor_->run();
   const auto* losses = static_cast<const float*>(executor_->fetch("losses"));
   const auto* scores = static_cast<const float*>(executor_->fetch(scores_));

@@ -13,8 +13,8 @@
 #include "runtime/exec/executor.h"
 #include "runtime/exec/storage.h"
 #include "runtime/models/model.h"
+#include "runtime/training/trainer/batch_view.h"
 #include "runtime/training/trainer/score_sums.h"
-#include "runtime/training/trainer/trainer.h"  // BatchView
 
 namespace fleetrun::runtime {
 
@@ -33,7 +33,7 @@ class Evaluator {
   // What all ranks must agree on.
   const std::string& program_text() const { return program_text_; }
 
-  // Adds this batch to the score, and appends its predictions; `samples` has the number of each sample in the data set. Places without a
+  // Adds this batch, in the form of image_form_for(device), to the score, and appends its predictions; `samples` has the number of each sample in the data set. Places without a
   // label are left out. A loss is NaN when scores are.
   void evaluate(const BatchView& batch, std::span<const std::int32_t> samples,
                 std::vector<Prediction>& predictions);

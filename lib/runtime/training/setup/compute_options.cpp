@@ -30,6 +30,10 @@ ExecutorOptions executor_options(const job::JobSpec& job, int replica, int threa
           .measure_ops = job.train.profile > 0};
 }
 
+ImageForm image_form_for(Device& device) {
+  return device.streams() == nullptr ? ImageForm::numbers : ImageForm::pixels;
+}
+
 SearchOptions search_options(const job::StrategySpec& strategy, int team) {
   return {.search = strategy.cudnn_exhaustive_search,
           .scratch_limit = static_cast<std::size_t>(strategy.conv_workspace_size_limit) * kMebibyte,

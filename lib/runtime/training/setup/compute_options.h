@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "job/spec/job_spec.h"
+#include "runtime/data/batch_ring.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/search_algorithms.h"
 #include "runtime/kernels/device.h"
@@ -12,6 +13,10 @@ namespace fleetrun::runtime {
 
 // `threads`: of the rank. `replica`: replicas drop different values of their different samples.
 ExecutorOptions executor_options(const job::JobSpec& job, int replica, int threads);
+
+// In which form batches have their images: a device that works beside the host, and gets copies of them, is given the
+// bytes, a fourth of the numbers, and normalises them.
+ImageForm image_form_for(Device& device);
 
 SearchOptions search_options(const job::StrategySpec& strategy, int team);
 

@@ -28,10 +28,12 @@ LoaderOptions of_rank(LoaderOptions options, const job::JobSpec& job, const Rank
   return options;
 }
 
-LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timeline* timeline) {
+LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, ImageForm form,
+                              Timeline* timeline) {
   LoaderOptions options = of_rank(make_loader_options(job.data, job.data.train), job, env);
   options.global_batch = job.train.global_batch.value_or(0);
   options.seed = job.train.seed;
+  options.form = form;
   options.timeline = timeline;
   return options;
 }
@@ -64,9 +66,10 @@ void note_shared_samples(const DataSet& test, const DataSet& train, std::vector<
 
 }  // namespace
 
-LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
+LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env, ImageForm form) {
   LoaderOptions options = of_rank(make_loader_options(job.data, *job::evaluated_set(job.data)), job, env);
   options.evaluation = true;
+  options.form = form;
   options.batch =
       job::plan_shares(job, env.world_size).largest();  // the evaluation program is the same on every rank
   return options;
@@ -96,9 +99,10 @@ DataSets::DataSets(const job::DataSpec& spec, std::int64_t seed) : train(open_da
 DataSets::DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes)
     : test(open_test_set(test_spec, classes)) {}
 
-Loaders::Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, Timeline* timeline)
-    : train(*sets.train, training_loader(job, env, timeline)) {
-  if (sets.test) test = std::make_unique<Loader>(*sets.test, evaluation_loader(job, env));
+Loaders::Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, ImageForm form,
+                 Timeline* timeline)
+    : train(*sets.train, training_loader(job, env, form, timeline)) {
+  if (sets.test) test = std::make_unique<Loader>(*sets.test, evaluation_loader(job, env, form));
 }
 
 }  // namespace fleetrun::runtime

@@ -29,14 +29,15 @@ struct DataSets {
 };
 
 // For the share of data.test of this rank.
-LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env);
+LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env, ImageForm form);
 
 struct Loaders {
   Loader train;
   std::unique_ptr<Loader> test;  // null: no evaluation
 
   // `sets` outlive the loaders. `timeline`: gets a span per piece of a training batch; null: no trace is wanted.
-  Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, Timeline* timeline);
+  Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, ImageForm form,
+          Timeline* timeline);
 };
 
 }  // namespace fleetrun::runtime

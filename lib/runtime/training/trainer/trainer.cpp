@@ -56,18 +56,6 @@ void start_averages(const Program& program, Storage& storage) {
   }
 }
 
-// A stage that reads no images, or no labels, has no such feed.
-template <typename NameOf>
-void bind_samples(Executor& executor, const BatchView& samples, const NameOf& name_of) {
-  const auto bind = [&](const char* feed, const void* data) {
-    const std::string name = name_of(feed);
-    if (executor.program().find(name) != kNone) executor.bind(name, data);
-  };
-  bind("image", samples.images);
-  bind("label", samples.labels);
-  bind("sample_weight", samples.weights);
-}
-
 }  // namespace
 
 Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
@@ -89,7 +77,8 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
                                       .device_ops = &device_ops,
                                       .messages = &pass_messages_,
                                       .watcher = wanted.watcher,
-                                      .narrow = narrow_type(job.strategy, device)},
+                                      .narrow = narrow_type(job.strategy, device),
+                                      .feeds = wanted.feeds},
                                      {device, communicator_, search_options(job.strategy, options.team)});
   search_ = std::move(programs.search);
   whole_ = std::move(programs.whole);
@@ -216,7 +205,9 @@ void Trainer::share_statistics() {
 BatchView Trainer::weighted(const BatchView& batch) {
   if (!sample_weights_) return batch;
   comm::Communicator* const ranks = trains_locally(whole_) ? nullptr : &communicator_;
-  return {batch.images, batch.labels, sample_weights_->of_batch(batch.labels, ranks)};
+  BatchView weighted = batch;
+  weighted.weights = sample_weights_->of_batch(batch.labels, ranks);
+  return weighted;
 }
 
 void Trainer::step(const BatchView& plain, double learning_rate) {
@@ -224,8 +215,7 @@ void Trainer::step(const BatchView& plain, double learning_rate) {
   learning_rate_ = static_cast<float>(learning_rate);
   training_->bind("learning_rate", &learning_rate_);
   for (int i = 0; i < micro_batches_.count; ++i)
-    bind_samples(*training_, micro_batch(batch, i),
-                 [&](const char* feed) { return name_in_micro_batch(feed, i, micro_batches_.count); });
+    bind_samples(*training_, micro_batch(batch, i), i, micro_batches_.count);
   const std::uint64_t sent = training_->sent_bytes();
   training_->run();
   sent_bytes_ += training_->sent_bytes() - sent;
@@ -233,9 +223,8 @@ void Trainer::step(const BatchView& plain, double learning_rate) {
 
 BatchView Trainer::micro_batch(const BatchView& batch, int number) const {
   const auto& [channels, height, width] = facts_.input_shape;
-  const std::int64_t first = std::int64_t{number} * micro_batches_.size;
-  return {batch.images + first * channels * height * width, batch.labels + first,
-          batch.weights == nullptr ? nullptr : batch.weights + first};
+  return samples_from(batch, std::int64_t{number} * micro_batches_.size,
+                      std::int64_t{channels} * height * width);
 }
 
 Score Trainer::score() const {
@@ -272,7 +261,7 @@ void Trainer::evaluate(const BatchView& batch) {
 }
 
 void Trainer::evaluate_some(const BatchView& samples) {
-  bind_samples(*evaluation_, samples, [](const char* feed) { return std::string(feed); });
+  bind_samples(*evaluation_, samples);
   evaluation_->run();
   if (!is_last_stage()) return;
   const ValueId losses = evaluation_->program().find("losses");

@@ -20,16 +20,10 @@
 #include "runtime/models/model.h"
 #include "runtime/observe/score.h"
 #include "runtime/training/setup/class_weights.h"
+#include "runtime/training/trainer/batch_view.h"
 #include "runtime/training/trainer/score_sums.h"
 
 namespace fleetrun::runtime {
-
-// One batch in plain memory. Its owner keeps it until the step is done.
-struct BatchView {
-  const float* images = nullptr;         // [B,C,H,W]
-  const std::int32_t* labels = nullptr;  // [B], -1: no sample
-  const float* weights = nullptr;        // [B], with data.class_weights; Trainer::step() sets it
-};
 
 // Which communicator sums what. If there is only one, it sums everything. With strategy.pipeline, `gradients` are those of
 // PipelineLinks, and `same_layers` is the last of them.
@@ -51,7 +45,8 @@ struct TrainerOptions {
   int threads = 1;
   Timeline* timeline =
       nullptr;  // gets the spans of the ops in steps, and outlives the trainer; null: no trace is wanted
-  PassWatcher watcher = nullptr;  // sees the training program after each pass
+  PassWatcher watcher = nullptr;         // sees the training program after each pass
+  ImageForm feeds = ImageForm::numbers;  // what batches have of their images
 };
 
 // The programs of a job on this rank, and single steps and evaluations with them. The loop is in training/train.cpp.

@@ -16,6 +16,7 @@
 #include "runtime/compile/build_program.h"
 #include "runtime/plan/step_costs.h"
 #include "runtime/training/ranks/choose_groups.h"
+#include "runtime/training/setup/compute_options.h"
 #include "runtime/training/setup/model_facts.h"
 #include "runtime/training/trainer/trainer.h"
 #include "runtime/training/trainer/training_communicators.h"
@@ -34,14 +35,15 @@ class TimedTraining {
       communicators_ = std::make_unique<TrainingCommunicators>(job_.strategy, rank.world, rank.device, name);
       trainer_ = std::make_unique<Trainer>(
           job_, facts, rank.device, communicators_->all(),
-          TrainerOptions{.threads = job_.train.threads.value_or(rank.world.env.threads)});
+          TrainerOptions{.threads = job_.train.threads.value_or(rank.world.env.threads),
+                         .feeds = image_form_for(rank.device)});
       trainer_->share_parameters();
     });
   }
 
   // The functions below it are for `work`.
   void on_its_thread(const std::function<void()>& work) { thread_.run(work); }
-  void step(const Batch& batch) { trainer_->step({batch.images, batch.labels}, kLearningRate); }
+  void step(const Batch& batch) { trainer_->step(view_of(batch), kLearningRate); }
   void fetch() { (void)trainer_->score(); }
 
   const Candidate& candidate() const { return candidate_; }
@@ -348,7 +350,7 @@ StepTimer::Side StepTimer::make_other(const Candidate& candidate) {
 Loader& StepTimer::loader_of(const job::JobSpec& job) {
   std::unique_ptr<Loaders>& loaders = loaders_[{samples_of_step(job), job.data.loader_threads}];
   if (!loaders) {
-    loaders = std::make_unique<Loaders>(*data_, job, rank_.world.env, nullptr);
+    loaders = std::make_unique<Loaders>(*data_, job, rank_.world.env, image_form_for(rank_.device), nullptr);
     loaders->train.start_epoch(0);
   }
   return loaders->train;
