@@ -50,13 +50,14 @@ inline job::JobSpec job_of(job::ModelName model, std::optional<DType> narrow) {
 
 // One rank.
 inline void with_trainer(const job::JobSpec& job,
-                         const std::function<void(Trainer&, comm::Communicator&)>& use) {
+                         const std::function<void(Trainer&, comm::Communicator&)>& use,
+                         const TrainerOptions& options = {}) {
   testing::run_world(1, [&](comm::Communicator& of_host) {
     const auto device = test::named_device(job.strategy);
     comm::MemoryStore store;
     const auto of_device = device->make_communicator({store, 0, 1}, 0);
     comm::Communicator& communicator = of_device ? *of_device : of_host;
-    Trainer trainer(job, kFacts, *device, communicator);
+    Trainer trainer(job, kFacts, *device, communicator, options);
     use(trainer, communicator);
   });
 }

@@ -101,10 +101,13 @@ job::JobSpec resnet50(bool amp) {
 }
 
 struct Batch50 {
-  std::vector<float> images = std::vector<float>(std::size_t{kBatch} * 3 * kSide * kSide);
+  std::vector<std::uint8_t> pixels = std::vector<std::uint8_t>(std::size_t{kBatch} * 3 * kSide * kSide);
+  std::vector<ViewNumbers> views = std::vector<ViewNumbers>(kBatch);
   std::vector<std::int32_t> labels = std::vector<std::int32_t>(kBatch);
 
-  BatchView view() const { return {images.data(), labels.data()}; }
+  BatchView view() const {
+    return {.labels = labels.data(), .pixels = pixels.data(), .views = views.data()};
+  }
 };
 
 // Steps without a trainer, which would take a second to draw the first weights.
@@ -114,7 +117,10 @@ class Steps {
     const OpNames device_ops = ops_of(device.kernels());
     Programs programs =
         build_programs(job, kFacts, all_ops(),
-                       {.world_size = ranks.flat.size(), .device_ops = &device_ops, .narrow = DType::f16},
+                       {.world_size = ranks.flat.size(),
+                        .device_ops = &device_ops,
+                        .narrow = DType::f16,
+                        .feeds = ImageForm::pixels},
                        {device, ranks.flat, search_options(job.strategy, 1)});
     storage_ = std::make_unique<Storage>(programs.training, device, *ranks.gradients.front());
     executor_ = std::make_unique<Executor>(std::move(programs.training), all_ops(), device, *storage_,
@@ -125,8 +131,7 @@ class Steps {
   Counts next() {
     return counted([this] {
       executor_->bind("learning_rate", &rate_);
-      executor_->bind("image", batch_.images.data());
-      executor_->bind("label", batch_.labels.data());
+      bind_samples(*executor_, batch_.view());
       executor_->run();
       executor_->fetch("loss");
     });
@@ -239,7 +244,7 @@ TEST_CASE(
     for (const bool records : {false, true}) {
       const job::JobSpec job = resnet50(amp);
       Device50 device(job.strategy, records);
-      Trainer trainer(job, kFacts, *device, device.alone());
+      Trainer trainer(job, kFacts, *device, device.alone(), {.feeds = image_form_for(*device)});
       const Batch50 batch;
       const auto step = [&] { trainer.step(batch.view(), 0.1); };
       const auto fetching_step = [&] {

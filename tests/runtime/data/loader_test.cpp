@@ -129,6 +129,45 @@ TEST_CASE("labels alone are those of the batches with images, in training and in
   }
 }
 
+TEST_CASE("pixels with their views are the bytes of the numbers that a batch has otherwise") {
+  const auto set = small_pictures();
+  const NumberSet bad(9, {4});
+  for (const bool evaluation : {false, true})
+    for (const DataSet* from : std::initializer_list<const DataSet*>{set.get(), &bad}) {
+      LoaderOptions options;
+      options.batch = 8;
+      options.augment = job::Augment::crop_flip;
+      options.bad_sample = job::BadSample::skip;
+      options.evaluation = evaluation;
+      Loader numbers(*from, options);
+      options.form = ImageForm::pixels;
+      Loader pixels(*from, options);
+      const ImageShape& shape = from->shape();
+      const Normalisation normalisation = make_normalisation({}, {}, shape.channels);
+      std::vector<std::uint8_t> row;
+      std::vector<float> planes(shape.elements());
+      numbers.start_epoch(2);
+      pixels.start_epoch(2);
+      while (const Batch* wanted = numbers.next()) {
+        const Batch* const got = pixels.next();
+        REQUIRE(got != nullptr);
+        CHECK(got->images == nullptr);
+        CHECK(wanted->pixels == nullptr);
+        CHECK(got->samples == wanted->samples);
+        for (std::size_t place = 0; place < 8; ++place) {
+          CHECK(got->labels[place] == wanted->labels[place]);
+          const auto [top, left, mirrored, present] = got->views[place];
+          CHECK(present == (got->labels[place] == kNoSample ? 0 : 1));
+          if (present == 0) continue;
+          write_planes(got->pixels + place * planes.size(), shape, {top, left, mirrored == 1}, normalisation,
+                       row, planes.data());
+          CHECK(std::equal(planes.begin(), planes.end(), wanted->images + place * planes.size()));
+        }
+      }
+      CHECK(pixels.next() == nullptr);
+    }
+}
+
 TEST_CASE("batches come in the order of the plan, image beside label") {
   const NumberSet set(50);
   LoaderOptions options = numbers(8);

@@ -52,6 +52,38 @@ TEST_CASE("fc names the shapes that do not fit") {
         "fc (out): x is [6], wanted [N, features...]");
 }
 
+TEST_CASE("crop_mirror_normalize wants bytes, a view of each image, and numbers for each channel") {
+  const Attributes attributes = {{"mean", std::vector<double>{1, 2, 3}},
+                                 {"scale", std::vector<double>{1, 2, 3}},
+                                 {"dtype", std::string("f32")}};
+  CHECK(words_of({"crop_mirror_normalize", {{"x", {2, 3, 4, 4}}, {"view", {2, 4}}}, attributes, "view"}) ==
+        "crop_mirror_normalize (out): x is f32 [2,3,4,4], wanted u8 [N,C,H,W]");
+  Program program;
+  Builder builder(program, all_ops());
+  const ValueId x = builder.feed("x", {2, 3, 4, 4}, DType::u8);
+  const auto complaint = [&](const Shape& view, Attributes given) {
+    static int count = 0;
+    const ValueId views = builder.feed("view" + std::to_string(++count), view, DType::i32);
+    try {
+      builder.op("y" + std::to_string(count), "crop_mirror_normalize", {{"x", x}, {"view", views}},
+                 std::move(given));
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  CHECK(complaint({2, 3}, attributes) ==
+        "crop_mirror_normalize (y1): view is i32 [2,3], wanted i32 [2,4]");
+  Attributes two = attributes;
+  two["scale"] = std::vector<double>{1, 2};
+  CHECK(complaint({2, 4}, two) ==
+        "crop_mirror_normalize (y2): scale has 2 numbers, wanted one for each of 3 channels");
+  Attributes whole = attributes;
+  whole["dtype"] = std::string("i32");
+  CHECK(complaint({2, 4}, whole) ==
+        "crop_mirror_normalize (y3): dtype is \"i32\", wanted \"f32\", \"f16\" or \"bf16\"");
+}
+
 TEST_CASE("row 16: a sample with more features than oneDNN counts is refused with its shape") {
   const std::int64_t features = std::int64_t{3} * 65536 * 65536;
   CHECK(words_of({"fc", {{"x", {1, 3, 65536, 65536}}, {"w", {4, features}}}, {}, ""}) ==

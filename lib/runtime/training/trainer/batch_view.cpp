@@ -20,7 +20,9 @@ BatchView samples_from(const BatchView& batch, std::int64_t first, std::int64_t 
 void bind_samples(Executor& executor, const BatchView& samples, int number, int count) {
   const auto bind = [&](const char* feed, const void* data) {
     const std::string name = name_in_micro_batch(feed, number, count);
-    if (executor.program().find(name) != kNone) executor.bind(name, data);
+    const Program& program = executor.program();
+    const ValueId id = program.find(name);
+    if (id != kNone && program.value(id).kind == ValueKind::feed) executor.bind(name, data);
   };
   bind("image", samples.images);
   bind("pixels", samples.pixels);
