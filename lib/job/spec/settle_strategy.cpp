@@ -60,10 +60,6 @@ void settle_recompute(SettledStrategy& settled) {
 void settle_stages(const Ranks& ranks, SettledStrategy& settled) {
   StrategySpec& strategy = settled.strategy;
   if (!strategy.pipeline) return;
-  if (ranks.gpu)
-    throw Error(ErrorKind::config,
-                "strategy.pipeline is true, wanted false on GPUs: it works only on CPUs so far",
-                "--device=cpu trains in stages on CPUs");
   const int stages = stages_of(strategy, ranks.all);
   if (ranks.all % stages != 0)
     throw Error(

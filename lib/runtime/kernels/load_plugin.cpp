@@ -95,7 +95,8 @@ PluginOptions plugin_options(const std::string& device, const job::StrategySpec&
           .exhaustive_search = strategy.cudnn_exhaustive_search,
           .workspace_limit = static_cast<std::size_t>(strategy.conv_workspace_size_limit) * kMegabyte,
           .persistent_batch_norm = strategy.cudnn_batchnorm_spatial_persistent,
-          .wait_for_collectives = strategy.sync_nccl_allreduce,
+          // A stage that waited until its neighbour has what it sends would wait for one that sends, too.
+          .wait_for_collectives = strategy.sync_nccl_allreduce && !strategy.pipeline,
           .tf32 = tf32,
           .channels_last = read_channels_last(environment, tf32 || strategy.amp),
           .record_steps = read_switch(environment, kGraphs, "1")};

@@ -15,6 +15,7 @@
 
 #include "base/error/error.h"
 #include "comm/communicator_cases.h"
+#include "job/spec/settle_pipeline.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/tensor/philox.h"
 #include "runtime/training/trainer/trainer.h"
@@ -153,6 +154,7 @@ struct Training {
   job::StrategySpec strategy = {};
   int steps = kSteps;
   job::OptimizerName optimizer = job::OptimizerName::momentum;
+  double clip = 0;                      // of the norm of all gradients; 0: none
   std::optional<int> overflow_in = {};  // the step in which the last rank has an infinite pixel
 };
 
@@ -166,13 +168,15 @@ void train(comm::World& world, bool on_cpu, const Training& training, const std:
   job.optimizer.name = training.optimizer;
   job.strategy = training.strategy;
   job.strategy.cudnn_exhaustive_search = false;  // on the CPU Winograd's rounding
-  job.data.batch_size = kGlobalBatch / world.env.world_size;
+  if (training.clip > 0) job.optimizer.gradient_clip = {job::ClipBy::global_norm, training.clip};
+  const int stages = job::stages_of(training.strategy, world.env.world_size);
+  job.data.batch_size = kGlobalBatch / (world.env.world_size / stages);
   Trainer trainer(job, kFacts, *device, communicators.all());
   trainer.share_parameters();
   for (int step = 0; step < training.steps; ++step) {
     GlobalBatch batch(step);
     if (step == training.overflow_in) batch.images.back() = std::numeric_limits<float>::infinity();
-    const auto first = static_cast<std::size_t>(world.env.rank * job.data.batch_size);
+    const auto first = static_cast<std::size_t>(world.env.rank / stages * job.data.batch_size);
     trainer.step({batch.images.data() + first * kPixels, batch.labels.data() + first},
                  training.learning_rate);
   }
@@ -259,6 +263,27 @@ TEST_CASE(
     CHECK(apart(other.file_of(0), plain.file_of(0)).share() <= 1e-5);
     for (int rank = 1; rank < 4; ++rank) CHECK(apart(other.file_of(rank), other.file_of(0)).difference == 0);
   }
+}
+
+TEST_CASE("the stages of a pipeline, one of them or two of each, hold what the CPU's stages hold") {
+  Training stages = kLenet;
+  stages.clip = 0.5;
+  stages.strategy.pipeline = true;
+  stages.strategy.pipeline_configs.accumulate_steps = 4;
+  stages.strategy.hybrid_configs.pp_degree = 2;
+  stages.strategy.use_hierarchical_allreduce = false;
+  stages.strategy.fuse_all_reduce_ops = false;
+  Training forwards_first = stages;
+  forwards_first.strategy.pipeline_configs.schedule_mode = job::PipelineSchedule::forwards_then_backwards;
+  for (const int size : {2, 4})
+    for (const Training& training : {stages, forwards_first}) {
+      CAPTURE(size);
+      const Trained device(training, size, false), cpu(training, size, true);
+      for (int rank = 0; rank < size; ++rank) {
+        CAPTURE(rank);
+        CHECK(apart(device.file_of(rank), cpu.file_of(rank)).share() <= 1e-4);
+      }
+    }
 }
 
 TEST_CASE("with dgc two ranks send what the CPU's ranks send") {

@@ -110,16 +110,16 @@ ncclResult_t collective(ncclComm_t given, const Brought& brought, cudaStream_t s
   if (brought.bytes > kMostBytes) on_host::refuse("a collective of so many bytes");
   on_host::expect_reachable(brought.from, brought.bytes, "a collective");
   const std::uint64_t number = comm->collectives++;
-  const auto work = [comm, brought, take, number, arrived = false]() mutable {
+  const auto work = [comm, brought, take, number, arrived = false, looks = 0]() mutable {
     if (comm->given_up) return true;
     const std::uint64_t before = 1 + 2 * number;  // arrivals of each rank
     if (!arrived) {
-      if (!comm->have_arrived(before)) return false;
+      if (!comm->have_arrived(before)) return on_host::wait_for_other_process(looks);
       std::memcpy(comm->place_of(comm->rank), brought.from, brought.bytes);
       ++comm->head().arrivals;
       arrived = true;
     }
-    if (!comm->have_arrived(before + 1)) return false;
+    if (!comm->have_arrived(before + 1)) return on_host::wait_for_other_process(looks);
     take(*comm);
     ++comm->head().arrivals;
     return true;

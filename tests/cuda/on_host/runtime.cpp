@@ -28,13 +28,15 @@ struct CUstream_st {
   std::deque<std::function<bool()>> work;
   std::unique_ptr<CUgraph_st> recorded;  // while work is recorded and not done
   std::size_t given = 0, done = 0;
+  bool is_at_work = false;
 
   // One piece of work, as far as it goes now.
   void go_on() {
-    if (!work.front()()) {
-      ::sched_yield();  // another process has to do its part
-      return;
-    }
+    if (is_at_work) return;  // it waits for another process, and lets the other streams go on meanwhile
+    is_at_work = true;
+    const bool is_done = work.front()();
+    is_at_work = false;
+    if (!is_done) return;
     work.pop_front();
     ++done;
   }
@@ -192,6 +194,20 @@ void expect_reachable(const void* data, std::size_t bytes, const char* who) {
   if (static_cast<const std::byte*>(data) + bytes > found->first + found->second.bytes)
     refuse(
         fmt::format("{} is given {} bytes that reach beyond a piece of {}", who, bytes, found->second.bytes));
+}
+
+// At first no other stream goes on, since work is done as late as CUDA allows. But all streams of a GPU go on by
+// themselves, and another one may have what the other process waits for.
+bool wait_for_other_process(int& looks) {
+  constexpr int kLooksAlone = 1000;
+  static bool others_go_on = false;
+  ::sched_yield();
+  if (++looks < kLooksAlone || others_go_on) return false;
+  others_go_on = true;
+  for (const auto& [handle, stream] : ::cuda().streams)
+    if (!stream->work.empty()) stream->go_on();
+  others_go_on = false;
+  return false;
 }
 
 bool computes() { return ::setting("FLEETRUN_ON_HOST_COMPUTE") != "0"; }

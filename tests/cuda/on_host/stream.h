@@ -23,6 +23,10 @@ using Kind = std::int64_t Counts::*;  // of work: where it is counted
 // Gives work to a stream: it is begun again until it says that it is done.
 void give_until_done(cudaStream_t stream, Kind kind, std::function<bool()> work);
 
+// For work that waits for another process: returns false, which says that it is not done. `looks` counts how often it was
+// not done.
+bool wait_for_other_process(int& looks);
+
 // False with FLEETRUN_ON_HOST_COMPUTE=0: kernels and the calls of cuDNN and cuBLASLt are checked and counted, and do nothing.
 bool computes();
 

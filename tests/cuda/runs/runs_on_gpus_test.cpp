@@ -17,6 +17,9 @@ const std::string kJob = R"({
   "train": {"max_steps": 8, "log_every": 1}
 })";
 
+const std::string kTestSet =
+    R"(data.test={"format": "synthetic", "samples": 70, "shape": [1, 28, 28], "classes": 4})";
+
 std::optional<std::string> missing_for_gpus() {
   if (!is_root() || !can_mount()) return "GPUs cannot be put into /dev here";
   return std::nullopt;
@@ -40,11 +43,12 @@ class GpuCluster : public Cluster {
   }
 };
 
-std::string weights_on_cpus(int ranks) {
+std::string weights_on_cpus(int ranks, const Words& keys = {}) {
   const Launch launch;
   launch.folder.write("job.json", kJob);
-  const ChildResult end =
-      launch.run_words({"--device=cpu", "--nproc_per_node=" + std::to_string(ranks), "job.json"});
+  Words words = {"--device=cpu", "--nproc_per_node=" + std::to_string(ranks), "job.json"};
+  words.insert(words.end(), keys.begin(), keys.end());
+  const ChildResult end = launch.run_words(words);
   REQUIRE_MESSAGE(end.code == 0, end.err);
   return launch.folder.read(kWeights);
 }
@@ -97,6 +101,36 @@ TEST_CASE(
   const std::string weights =
       hosts.weights_after({"job.json", "strategy.amp=true", "strategy.fuse_all_reduce_ops=true"});
   CHECK(testing::greatest_difference(weights, weights_on_cpus(4)) < 0.02);  // f16 rounds to 1 / 2048
+}
+
+TEST_CASE("the first of two GPUs in a pipeline crops, mirrors and normalises the images as a CPU does") {
+  if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
+  const Words keys = {"strategy.pipeline=true", "strategy.pipeline_configs.accumulate_steps=2",
+                      "data.train.augment=crop_flip", "data.train.mean=[30]", "data.train.std=[60]"};
+  Words words = {"job.json"};
+  words.insert(words.end(), keys.begin(), keys.end());
+  GpuCluster host(1);
+  host.start_exactly(0, words);
+  const ChildResult end = host.end_of(0);
+  REQUIRE_MESSAGE(end.code == 0, end.err);
+  CHECK(testing::greatest_difference(host.read(0, kWeights), weights_on_cpus(2, keys)) < kFar);
+}
+
+TEST_CASE("fleetrun eval gives a model on GPUs the score that it has on CPUs") {
+  if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
+  GpuCluster host(1);
+  host.start_exactly(0, {"job.json"});
+  REQUIRE(host.end_of(0).code == 0);
+  const Words keys = {"job.json", "model.pretrained=" + kWeights, kTestSet};
+  Words on_gpus = {"eval"}, on_cpus = {"eval", "--device=cpu", "--nproc_per_node=2"};
+  for (Words* words : {&on_gpus, &on_cpus}) words->insert(words->end(), keys.begin(), keys.end());
+  host.start_exactly(0, on_gpus);
+  const ChildResult gpus = host.end_of(0);
+  REQUIRE_MESSAGE(gpus.code == 0, gpus.err);
+  host.start_exactly(0, on_cpus);
+  const ChildResult cpus = host.end_of(0);
+  REQUIRE_MESSAGE(cpus.code == 0, cpus.err);
+  CHECK(gpus.out == cpus.out);
 }
 
 pid_t worker_on(const Cluster& host) {

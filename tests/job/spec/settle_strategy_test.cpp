@@ -295,13 +295,6 @@ TEST_CASE("the stages of a pipeline divide the ranks") {
         "78 strategy.hybrid_configs.pp_degree is 3, wanted a divisor of the number of ranks, which is 4");
 }
 
-TEST_CASE("a pipeline is refused on GPUs") {
-  StrategySpec strategy;
-  strategy.pipeline = true;
-  CHECK(complaint_about(strategy, {.all = 2, .of_node = 2, .gpu = true}) ==
-        "78 strategy.pipeline is true, wanted false on GPUs: it works only on CPUs so far");
-}
-
 TEST_CASE("a pipeline has no sums over ranks, and runs its ops in their order") {
   StrategySpec strategy;
   strategy.pipeline = true;
