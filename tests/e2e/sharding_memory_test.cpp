@@ -18,9 +18,9 @@ struct Kept {
   double parameters = 0, gradients = 0;  // bytes; with the parameters also their optimizer states
 };
 
-Kept kept_by_rank(const Words& settings, int ranks) {
+Kept kept_by_rank(const Words& settings, int ranks, const char* job = kJob) {
   Launch launch;
-  launch.folder.write("job.json", kJob);
+  launch.folder.write("job.json", job);
   Words words = {"--nproc_per_node=" + std::to_string(ranks), "--device=cpu", "job.json"};
   words.insert(words.end(), settings.begin(), settings.end());
   const ChildResult result = launch.run_words(words);
@@ -57,6 +57,19 @@ TEST_CASE("ResNet-50 with Adam: both of its states are divided") {
   Words sharded = stage(3);
   sharded.emplace_back("optimizer.name=adam");
   CHECK(kept_by_rank(sharded, 2).parameters == doctest::Approx(plain.parameters / 2).epsilon(0.1));
+}
+
+TEST_CASE("the report has the memory of the rank that keeps the most") {
+  const char* const job = R"({
+  "model": {"name": "mlp", "hidden": [64, 64]},
+  "data": {"train": {"format": "synthetic", "samples": 16, "shape": [3, 32, 32], "classes": 10}, "batch_size": 2},
+  "optimizer": {"name": "sgd"},
+  "train": {"max_steps": 1}
+})";
+  constexpr double kLargest = 3.0 * 32 * 32 * 64 * sizeof(float);  // nine tenths of all parameters
+  const Kept kept = kept_by_rank(stage(3), 4, job);
+  CHECK(kept.parameters >= kLargest);
+  CHECK(kept.gradients >= kLargest);
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ struct TrainReport {
   std::string early_end;     // what train.early_stopping says about the end; "": it did not end the training
   double train_seconds = 0;  // in training steps, waiting for data included, evaluation not
   double images_per_second = 0;      // of all ranks together, over train_seconds
-  std::size_t parameter_bytes = 0;   // per rank, states included
-  std::size_t gradient_bytes = 0;    // per rank
+  std::size_t parameter_bytes = 0;   // of the rank that has the most, states included
+  std::size_t gradient_bytes = 0;    // of the rank that has the most
   std::uint64_t sent_bytes = 0;      // by rank 0 in the steps of this process, if collectives go round a ring
   std::size_t activation_bytes = 0;  // per rank: the planned arena, scratch memory included
   std::size_t activation_bytes_saved = 0;  // by blocks that use the same memory one after the other

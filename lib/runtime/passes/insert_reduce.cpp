@@ -19,23 +19,18 @@
 #include "runtime/graph/communicator_of.h"
 #include "runtime/graph/owner_of.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/shared/owners.h"
 #include "runtime/passes/shared/sharding_groups.h"
 
 namespace fleetrun::runtime {
 namespace {
 
-// By parameter.
-std::map<ValueId, int> choose_owners(const Program& program, int ranks) {
-  std::vector<std::int64_t> elements(static_cast<std::size_t>(ranks), 0);
-  std::map<ValueId, int> owners;
-  for (const Op& op : program.ops)
-    for (const ValueId id : op.outputs) {
-      if (op.role != Role::backward || id == kNone || program.value(id).kind != ValueKind::gradient) continue;
-      const auto least = std::min_element(elements.begin(), elements.end());
-      owners[program.value(id).of] = static_cast<int>(least - elements.begin());
-      *least += count_of(program.value(id).shape);
-    }
-  return owners;
+std::map<ValueId, int> owners_by_parameter(const Program& program, int ranks) {
+  const std::vector<ValueId> parameters = parameters_by_gradient(program);
+  const std::vector<int> owners = choose_owners(elements_of(program, parameters), ranks);
+  std::map<ValueId, int> by_parameter;
+  for (std::size_t i = 0; i < parameters.size(); ++i) by_parameter[parameters[i]] = owners[i];
+  return by_parameter;
 }
 
 // What only the owner of a parameter does: its update, and what makes its gradient ready for that.
@@ -98,7 +93,7 @@ class Collectives {
 
 void insert_reduce(Program& program, const PassContext& context) {
   const ShardingGroups groups = sharding_groups(context);
-  const std::map<ValueId, int> owners = choose_owners(program, groups.ranks);
+  const std::map<ValueId, int> owners = owners_by_parameter(program, groups.ranks);
   const Collectives collectives(owners, groups);
   const bool sends_updated = !shards_parameters(context.strategy);
   std::vector<Op> ops;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text/plural.h"
+#include "runtime/passes/shared/owners.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -114,7 +115,18 @@ double send_seconds(const RankLayout& layout, const StepCosts& costs, const Plan
   return bytes / (bandwidth * kGiga) + 2 * layout.micro_batches * machine.latency_us / 1e6;
 }
 
-double shared(double bytes, bool is_shared, int ranks) { return is_shared ? bytes / ranks : bytes; }
+// Of all parameters, the part of the rank that owns the most: 1/ranks if they divide well.
+double largest_part(const StepCosts& costs, int ranks) {
+  const std::vector<std::int64_t>& elements = costs.parameter_elements;
+  const std::vector<int> owners = choose_owners(elements, ranks);
+  std::vector<double> owned(static_cast<std::size_t>(ranks), 0);
+  double all = 0;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    owned[static_cast<std::size_t>(owners[i])] += static_cast<double>(elements[i]);
+    all += static_cast<double>(elements[i]);
+  }
+  return all > 0 ? *std::ranges::max_element(owned) / all : 1;
+}
 
 std::string gibibytes(double bytes) { return fmt::format("{:.2f}", bytes / (1 << 30)); }
 
@@ -167,9 +179,11 @@ RankMemory memory_of(const RankLayout& layout, const StepCosts& costs, const Pla
   // A stage keeps the activations of as many micro batches as there are stages; each has 1/micro_batches of pipeline batches.
   const double kept =
       static_cast<double>(std::min(layout.pipeline, layout.micro_batches)) / layout.micro_batches;
-  RankMemory memory = {.parameters = shared(share * costs.parameter_bytes, layout.sharding >= 3, layout.set),
-                       .gradients = shared(share * costs.gradient_bytes, layout.sharding >= 2, layout.set),
-                       .optimizer = shared(share * costs.optimizer_bytes, layout.sharding >= 1, layout.set),
+  const double owned = layout.sharding == 0 ? 1 : largest_part(costs, layout.set);
+  const auto part_from = [&](int stage) { return share * (layout.sharding >= stage ? owned : 1); };
+  RankMemory memory = {.parameters = part_from(3) * costs.parameter_bytes,
+                       .gradients = part_from(2) * costs.gradient_bytes,
+                       .optimizer = part_from(1) * costs.optimizer_bytes,
                        .activations = costs.activation_bytes * (layout.pipeline == 1 ? 1 : kept),
                        .buffers = share * costs.buffer_bytes};
   if (layout.sharding >= 3)
@@ -223,9 +237,6 @@ std::string describe(const std::vector<PlannedLayout>& layouts, const PlanReques
         time.pipeline * 1e3, time.all() * 1e3, speed, why.empty() ? "" : "  " + why);
   if (!layouts.empty() && !layouts.front().fits)
     text += "\nno layout fits: take more hosts, a smaller batch, or recompute\n";
-  if (std::any_of(layouts.begin(), layouts.end(),
-                  [](const PlannedLayout& one) { return one.layout.pipeline > 1; }))
-    text += "\npipelines run on CPUs only so far: on GPUs fleetrun refuses strategy.pipeline\n";
   return text;
 }
 

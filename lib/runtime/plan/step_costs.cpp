@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/exec/schedule.h"
+#include "runtime/passes/shared/owners.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -92,6 +93,7 @@ StepCosts step_costs(const Program& program, const OpTable& ops) {
   costs.activation_bytes =
       static_cast<double>(plan_schedule(program, memory_without_scratch(program, ops)).arena_bytes);
   costs.forward = forward_costs(program, ops);
+  costs.parameter_elements = elements_of(program, parameters_by_gradient(program));
   return costs;
 }
 

@@ -23,6 +23,7 @@ struct StepCosts {
   double buffer_bytes = 0;      // states that belong to an op (running statistics)
   double activation_bytes = 0;  // as planned: blocks share memory one after the other
   double largest_parameter_bytes = 0;
+  std::vector<std::int64_t> parameter_elements;  // of each parameter, in the order of their gradients
   double steps_per_sum = 1;  // of gradients, or of parameters with localsgd; the program does not tell
   std::vector<ForwardCost> forward;  // in the order of the program
 

@@ -1,5 +1,6 @@
 #include "runtime/training/finish.h"
 
+#include <array>
 #include <cmath>
 #include <set>
 #include <sstream>
@@ -40,14 +41,30 @@ std::int64_t count_skipped(Run& run) {
   return static_cast<std::int64_t>(different.size());
 }
 
-void report_memory(const Trainer& trainer, TrainReport& report) {
-  const Schedule& schedule = trainer.executor().schedule();
-  report.parameter_bytes = trainer.storage().parameter_bytes();
-  report.gradient_bytes = trainer.storage().gradient_bytes();
-  report.sent_bytes = trainer.sent_bytes();
-  report.activation_bytes = schedule.arena_bytes;
-  report.activation_bytes_saved = schedule.unshared_bytes - schedule.arena_bytes;
-  report.in_place_pairs = schedule.in_place_pairs;
+struct MemoryUse {
+  std::int64_t parameters = 0, gradients = 0, activations = 0, saved = 0, in_place_pairs = 0;
+};
+
+// Of this rank, or of several: the most that one of them has.
+MemoryUse most_memory(Run& run) {
+  const Storage& storage = run.trainer.storage();
+  const Schedule& schedule = run.trainer.executor().schedule();
+  std::array<std::int64_t, 5> most = {static_cast<std::int64_t>(storage.parameter_bytes()),
+                                      static_cast<std::int64_t>(storage.gradient_bytes()),
+                                      static_cast<std::int64_t>(schedule.arena_bytes),
+                                      static_cast<std::int64_t>(schedule.unshared_bytes - schedule.arena_bytes),
+                                      schedule.in_place_pairs};
+  if (!reports_alone(run))
+    run.world.communicator->all_reduce({most.data(), most.size(), DType::i64}, comm::ReduceOp::max);
+  return {most[0], most[1], most[2], most[3], most[4]};
+}
+
+void report_memory(const MemoryUse& memory, TrainReport& report) {
+  report.parameter_bytes = static_cast<std::size_t>(memory.parameters);
+  report.gradient_bytes = static_cast<std::size_t>(memory.gradients);
+  report.activation_bytes = static_cast<std::size_t>(memory.activations);
+  report.activation_bytes_saved = static_cast<std::size_t>(memory.saved);
+  report.in_place_pairs = static_cast<int>(memory.in_place_pairs);
 }
 
 // A training that was stopped may have gone on after its last evaluation.
@@ -57,7 +74,7 @@ void report_test(const TestScore& test, TrainReport& report) {
   if (test.steps != report.steps) report.test_epochs = test.epochs;
 }
 
-TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipped) {
+TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipped, const MemoryUse& memory) {
   const Progress& progress = run.progress;
   const int ranks = run.world.env.world_size;
   const std::int64_t steps = progress.state.steps - progress.first_step;
@@ -89,7 +106,8 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
     report.best = {*progress.state.best, best_path(run.job.output)};
   if (progress.ended_early && run.is_first_rank())
     report.early_end = describe(progress.state.improvement, *run.job.train.early_stopping);
-  report_memory(run.trainer, report);
+  report.sent_bytes = run.trainer.sent_bytes();
+  report_memory(memory, report);
   return report;
 }
 
@@ -110,9 +128,10 @@ TrainReport finish(Run& run) {
   if (complete) book_checkpointing(run, [](Checkpointing& checkpoints) { checkpoints.finish(); });
   const TimeUses time = sum_time(run);
   const std::int64_t skipped = count_skipped(run);
+  const MemoryUse memory = most_memory(run);
   if (complete) save_weights_of_all(run);
   if (complete) print_profile(run);
-  return make_report(run, time, skipped);
+  return make_report(run, time, skipped, memory);
 }
 
 }  // namespace fleetrun::runtime

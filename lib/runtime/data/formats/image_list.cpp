@@ -38,8 +38,8 @@ class ListReader {
   void read_line(std::string_view text) {
     ++line_;
     text = trimmed(text);
-    if (text.empty() || text.front() == '#') return;
     const std::size_t blank = text.find_last_of(kBlank);  // paths may have blanks, labels do not
+    if (text.empty() || is_comment(text, blank)) return;
     if (blank == std::string_view::npos) return complain("no label; wanted `path label`");
     const std::string_view number = text.substr(blank + 1);
     int label = 0;
@@ -66,8 +66,19 @@ class ListReader {
   }
 
  private:
+  // A line with # in front may still be about a file whose name begins so.
+  bool is_comment(std::string_view line, std::size_t blank) const {
+    if (line.front() != '#') return false;
+    return blank == std::string_view::npos ||
+           ::access(file_of(std::string(trimmed(line.substr(0, blank)))).c_str(), F_OK) != 0;
+  }
+
+  std::string file_of(const std::string& path) const {
+    return path.front() == '/' ? path : root_ + "/" + path;
+  }
+
   void add(const std::string& path, int label) {
-    std::string file = path.front() == '/' ? path : root_ + "/" + path;
+    std::string file = file_of(path);
     if (::access(file.c_str(), R_OK) != 0)
       return complain(fmt::format("{}: {}", file, describe_errno(errno)));
     labels_.push_back(label);

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "base/system/file.h"
 #include "runtime/data/expect_error.h"
 #include "runtime/data/formats/data_set.h"
@@ -97,6 +99,13 @@ TEST_CASE(
   CHECK(words.find('\x1b') == std::string::npos);
   CHECK(words.find('\0') == std::string::npos);
   CHECK(words.find("?[2Jx?y.png") != std::string::npos);
+}
+
+TEST_CASE("a line with # in front is a comment, unless it names a file") {
+  const Listed folder;
+  std::filesystem::copy_file(folder / "images/a.png", folder / "images/#a.png");
+  const auto set = folder.open("# a.png 0\n#b.png 0\n#a.png 1\nb.png 0\n#\n");
+  CHECK(set->labels() == std::vector<std::int32_t>{1, 0});
 }
 
 TEST_CASE("an empty list is an error") {
