@@ -1,4 +1,5 @@
-// Which of a library's algorithms a convolution problem uses: chosen once for each distinct problem, then remembered.
+// Which of a library's algorithms a convolution problem uses: chosen once for each distinct problem, then remembered. The
+// results of a search may also be kept in a file, for the next run on this host and for its other ranks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,11 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "runtime/exec/algorithm_cache.h"
+
 namespace fleetrun::cuda {
 
 class ConvolutionPlan;
 
 struct Algorithm {
+  std::string name = {};      // tells it from others of the same problem
   std::size_t workspace = 0;  // bytes
   std::shared_ptr<const ConvolutionPlan> plan = nullptr;
   std::int64_t channels = 0;  // of the filters that it takes
@@ -34,18 +38,39 @@ std::optional<Algorithm> first_within(const std::vector<Candidate>& candidates, 
 // The least workspace of the usable ones, for the error when none fits; nothing when there is none.
 std::optional<std::size_t> least_workspace(const std::vector<Candidate>& candidates);
 
+// How to get an algorithm for a problem.
+struct AlgorithmSource {
+  std::function<Algorithm()> search;
+  // The one that has this name; nothing if the library no longer offers it. Called only if results are kept.
+  std::function<std::optional<Algorithm>(const std::string& name)> find = nullptr;
+};
+
 class AlgorithmCache {
  public:
-  // `problem` says everything that the choice depends on. `search` runs for the first kernel with that problem; when it
-  // throws, the cache stays as it was.
-  Algorithm get(const std::string& problem, const std::function<Algorithm()>& search);
+  // From now on a result is looked for in this file, and added to it. The first rank that adds one decides for those
+  // that share the file. A file that cannot be read or written is no error: see problems().
+  void keep_in(std::unique_ptr<const runtime::AlgorithmCache> file);
+
+  // `problem` says everything that the choice depends on. `source.search` runs for the first kernel with that problem;
+  // when it throws, the cache stays as it was.
+  Algorithm get(const std::string& problem, const AlgorithmSource& source);
 
   int searches() const { return searches_; }
-  int hits() const { return hits_; }
+  int hits() const { return hits_; }  // problems whose algorithm the file had
+
+  // Why results are not kept, a text for each reason.
+  const std::vector<std::string>& problems() const { return problems_; }
+  void add_problem(const std::string& problem) { problems_.push_back(problem); }
 
  private:
+  std::optional<Algorithm> find_kept(const std::string& problem, const AlgorithmSource& source);
+  Algorithm search(const std::string& problem, const AlgorithmSource& source);
+
   std::mutex mutex_;
   std::map<std::string, Algorithm> found_;
+  std::unique_ptr<const runtime::AlgorithmCache> file_;  // null: results are not kept
+  runtime::Choices kept_;                                // what the file had
+  std::vector<std::string> problems_;
   int searches_ = 0;
   int hits_ = 0;
 };

@@ -144,9 +144,9 @@ struct Graph {
 };
 
 // Engines with their settings, as cuDNN's heuristics order them. None where a mode has no answer.
-std::vector<Node> configs_of(const Graph& graph, cudnnBackendHeurMode_t mode) {
+std::vector<Node> configs_of(const Node& graph, cudnnBackendHeurMode_t mode) {
   const Node heuristics = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.graph);
+  set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, &mode);
   if (cudnnBackendFinalize(heuristics.get()) != CUDNN_STATUS_SUCCESS) return {};
   std::int64_t count = 0;
@@ -195,60 +195,94 @@ Engine engine_of(const Node& config) {
   return engine;
 }
 
-// The same bits every time, and no rounding but what the job allows: tensor cores round f32 to TF32.
+// What the job allows: other bits each time or not, and no rounding of f32 to TF32, which tensor cores do, without `tf32`.
 bool is_wanted(const Engine& engine, const ConvolutionProblem& problem) {
-  if (engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
+  if (problem.deterministic && engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
   if (problem.type != Number::f32) return true;
   return !engine.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
          (problem.tf32 || !engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
 }
 
-struct Prepared {
-  Node plan;
-  std::size_t workspace;
+// The lists of engines that cuDNN's heuristics give. The second one serves where nothing else does.
+struct List {
+  cudnnBackendHeurMode_t mode;
+  const char* name;
+};
+constexpr std::array<List, 2> kLists = {
+    {{CUDNN_HEUR_MODE_A, "list A"}, {CUDNN_HEUR_MODE_FALLBACK, "the fallbacks"}}};
+
+}  // namespace
+
+// An engine that cuDNN offers for a problem, before it is prepared, which takes time.
+struct ConvolutionPlan::Offer {
+  Node config;
+  std::string name, place;
 };
 
-// Nothing when the engine turns out not to take the problem.
-std::optional<Prepared> prepare(cudnnHandle_t cudnn, const Node& config) {
+// Those that the job allows, of one list.
+std::vector<ConvolutionPlan::Offer> ConvolutionPlan::offers(const ConvolutionProblem& problem,
+                                                            const Node& graph, const int list) {
+  const List& from = kLists.at(static_cast<std::size_t>(list));
+  std::vector<Offer> offers;
+  int number = 0;
+  for (Node& config : configs_of(graph, from.mode)) {
+    ++number;
+    const Engine engine = engine_of(config);
+    if (!is_wanted(engine, problem)) continue;
+    const std::string name = fmt::format("engine {}", engine.number);
+    offers.push_back({std::move(config), name, fmt::format("{}, {} of {}", name, number, from.name)});
+  }
+  return offers;
+}
+
+std::shared_ptr<const ConvolutionPlan> ConvolutionPlan::prepare(cudnnHandle_t cudnn, Offer offer) {
   Node plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   set(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &cudnn);
-  set(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-  if (cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) return std::nullopt;
+  set(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, offer.config);
+  if (cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) return nullptr;
   std::int64_t bytes = 0, count = 0;
   check(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
                                  &count, &bytes),
         "asking for a convolution's workspace");
-  return Prepared{std::move(plan), static_cast<std::size_t>(bytes)};
+  return std::shared_ptr<const ConvolutionPlan>(
+      new ConvolutionPlan(std::move(offer.config), std::move(plan), static_cast<std::size_t>(bytes),
+                          std::move(offer.name), std::move(offer.place)));
 }
-
-}  // namespace
 
 std::string ConvolutionProblem::describe() const {
   const char* const to = direction == Direction::forward      ? "forward"
                          : direction == Direction::grad_input ? "backward to the input"
                                                               : "backward to the weights";
   const char* const of = type == Number::f16 ? "f16" : type == Number::bf16 ? "bf16" : tf32 ? "TF32" : "f32";
-  return fmt::format("{} {} {} x {} w {} y {} padding {} strides {} dilations {}", to, of,
-                     channels_last ? "nhwc" : "nchw", x, w, y, padding, strides, dilations);
+  return fmt::format("{} {} {} x {} w {} y {} padding {} strides {} dilations {}{}", to, of,
+                     channels_last ? "nhwc" : "nchw", x, w, y, padding, strides, dilations,
+                     deterministic ? "" : ", any engine");
 }
 
 std::vector<std::shared_ptr<const ConvolutionPlan>> ConvolutionPlan::all(
     cudnnHandle_t cudnn, const ConvolutionProblem& problem, std::optional<std::size_t> first_within) {
   const Graph graph(cudnn, problem);
   std::vector<std::shared_ptr<const ConvolutionPlan>> plans;
-  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (Node& config : configs_of(graph, mode)) {
-      const Engine engine = engine_of(config);
-      if (!is_wanted(engine, problem)) continue;
-      auto prepared = prepare(cudnn, config);
-      if (!prepared) continue;
-      plans.emplace_back(new ConvolutionPlan(std::move(config), std::move(prepared->plan),
-                                             prepared->workspace, fmt::format("engine {}", engine.number)));
-      if (first_within && prepared->workspace <= *first_within) return plans;
+  for (int list = 0; list < static_cast<int>(kLists.size()); ++list) {
+    for (Offer& offer : offers(problem, graph.graph, list)) {
+      auto plan = prepare(cudnn, std::move(offer));
+      if (!plan) continue;
+      plans.push_back(std::move(plan));
+      if (first_within && plans.back()->workspace_bytes() <= *first_within) return plans;
     }
-    if (!plans.empty() && !first_within) break;  // the fallback serves where nothing else does
+    if (!plans.empty() && !first_within) break;
   }
   return plans;
+}
+
+std::shared_ptr<const ConvolutionPlan> ConvolutionPlan::at_place(cudnnHandle_t cudnn,
+                                                                 const ConvolutionProblem& problem,
+                                                                 const std::string& place) {
+  const Graph graph(cudnn, problem);
+  for (int list = 0; list < static_cast<int>(kLists.size()); ++list)
+    for (Offer& offer : offers(problem, graph.graph, list))
+      if (offer.place == place) return prepare(cudnn, std::move(offer));
+  return nullptr;
 }
 
 void* ConvolutionPlan::Places::told(const Arrays& arrays) {

@@ -21,7 +21,8 @@ enum class Direction { forward, grad_input, grad_weights };
 struct ConvolutionProblem {
   Direction direction;
   Number type;
-  bool tf32;  // f32 values may be rounded to 10 bits
+  bool tf32;           // f32 values may be rounded to 10 bits
+  bool deterministic;  // the same bits every time
   bool channels_last;
   std::array<std::int64_t, 4> x, w, y;
   std::array<std::int64_t, 2> padding, strides, dilations;
@@ -36,8 +37,14 @@ class ConvolutionPlan {
   static std::vector<std::shared_ptr<const ConvolutionPlan>> all(
       cudnnHandle_t cudnn, const ConvolutionProblem& problem, std::optional<std::size_t> first_within = {});
 
+  // The one of all() with this place(). Null if there is none: cuDNN has changed.
+  static std::shared_ptr<const ConvolutionPlan> at_place(cudnnHandle_t cudnn,
+                                                         const ConvolutionProblem& problem,
+                                                         const std::string& place);
+
   std::size_t workspace_bytes() const { return workspace_; }
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return name_; }    // "engine 12"
+  const std::string& place() const { return place_; }  // "engine 12, 3 of list A": in what cuDNN offers
 
   // The one of x, w and y that the direction makes is written, the others are read.
   struct Arrays {
@@ -63,12 +70,21 @@ class ConvolutionPlan {
 
  private:
   using Node = std::unique_ptr<void, Destroy<cudnnBackendDestroyDescriptor>>;
-  ConvolutionPlan(Node config, Node plan, std::size_t workspace, std::string name)
-      : config_(std::move(config)), plan_(std::move(plan)), workspace_(workspace), name_(std::move(name)) {}
+  ConvolutionPlan(Node config, Node plan, std::size_t workspace, std::string name, std::string place)
+      : config_(std::move(config)),
+        plan_(std::move(plan)),
+        workspace_(workspace),
+        name_(std::move(name)),
+        place_(std::move(place)) {}
+
+  struct Offer;
+  static std::vector<Offer> offers(const ConvolutionProblem& problem, const Node& graph, int list);
+  // Null when the engine turns out not to take the problem.
+  static std::shared_ptr<const ConvolutionPlan> prepare(cudnnHandle_t cudnn, Offer offer);
 
   Node config_, plan_;
   std::size_t workspace_;
-  std::string name_;
+  std::string name_, place_;
 };
 
 }  // namespace fleetrun::cuda

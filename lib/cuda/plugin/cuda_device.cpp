@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/system/environment.h"
 #include "base/text/plural.h"
 #include "cuda/plugin/image_layout.h"
+#include "runtime/exec/search_algorithms.h"
 
 namespace fleetrun::cuda {
 namespace {
@@ -178,6 +180,17 @@ CudaDevice::CudaDevice(const runtime::PluginOptions& options) : options_(options
   cublasLtHandle_t cublas = nullptr;
   check(cublasLtCreate(&cublas), "starting cuBLASLt");
   cublas_.reset(cublas);
+  if (options.exhaustive_search) keep_algorithms();
+}
+
+// On disk: the next start on this host, and the other ranks on it, need not search.
+void CudaDevice::keep_algorithms() {
+  try {
+    algorithms_.keep_in(std::make_unique<runtime::AlgorithmCache>(
+        runtime::cache_folder(Environment::of_this_process()), runtime::place_of(*this)));
+  } catch (const Error& error) {
+    algorithms_.add_problem(error.message());
+  }
 }
 
 CudaDevice::~CudaDevice() = default;
@@ -187,6 +200,28 @@ std::string CudaDevice::version() const {
                      runtime_version(), cudnnGetVersion(), cublasLtGetVersion(), nccl_version(),
                      compute_capability(options_.index), options_.tf32 ? "TF32" : "f32",
                      options_.channels_last ? "NHWC" : "NCHW");
+}
+
+// Two GPUs that are alike in this are alike in speed. The name of a GPU would say more to people, and less to us: clocks
+// and memory differ between GPUs of one name.
+std::string CudaDevice::hardware() const {
+  int multiprocessors = 0;
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, options_.index),
+        "asking for the GPU's size");
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory");
+  return fmt::format("GPU of compute capability {} with {} multiprocessors and {} MiB",
+                     compute_capability(options_.index), multiprocessors, total >> 20U);
+}
+
+std::vector<std::string> CudaDevice::choices() const {
+  std::vector<std::string> lines;
+  for (const std::string& problem : algorithms_.problems())
+    lines.push_back("warning: the algorithms of convolutions: " + problem);
+  if (options_.exhaustive_search)
+    lines.push_back(fmt::format("convolutions: #searched={}, #cache hits={}", algorithms_.searches(),
+                                algorithms_.hits()));
+  return lines;
 }
 
 // The first line is that of Paddle (paddle/phi/backends/gpu/gpu_resources.cc), which people and scripts look for.

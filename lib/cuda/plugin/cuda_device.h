@@ -27,7 +27,9 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::string name() const override { return "CUDA"; }
   std::vector<DType> narrow_types() const override { return {DType::f16, DType::bf16}; }
   std::string version() const override;
+  std::string hardware() const override;
   std::string notice() const override;
+  std::vector<std::string> choices() const override;
   const runtime::KernelTable& kernels() const override { return kernels_; }
   std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override;
   std::size_t gradient_alignment() const override { return 256; }  // bytes
@@ -75,6 +77,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::unique_ptr<runtime::Recording> end_recording() override;
 
   void take_share(double fraction);
+  void keep_algorithms();
   template <typename State>
   void wait_until_done(const State& state);
   void check_labels();

@@ -26,6 +26,8 @@ class Device {
   virtual std::string version() const = 0;
   virtual std::string hardware() const { return name(); }  // what their speed depends on besides
   virtual std::string notice() const { return ""; }        // lines for the log of a rank that uses it
+  // Lines for the log about how its kernels were chosen, once they are made.
+  virtual std::vector<std::string> choices() const { return {}; }
   virtual const KernelTable& kernels() const = 0;
   virtual std::unique_ptr<comm::Memory> allocate(std::size_t bytes) = 0;  // 64-byte aligned, zeroed
 

@@ -16,6 +16,7 @@ constexpr const char* kMemoryFraction = "FLAGS_fraction_of_gpu_memory_to_use";  
 constexpr const char* kTf32 = "FLEETRUN_TF32";
 constexpr const char* kTf32Override = "NVIDIA_TF32_OVERRIDE";  // 0 forbids it to all of NVIDIA's libraries
 constexpr const char* kLayout = "FLEETRUN_LAYOUT";
+constexpr const char* kDeterministic = "FLAGS_cudnn_deterministic";  // PaddlePaddle's name; there it is off
 constexpr const char* kGraphs = "FLEETRUN_CUDA_GRAPHS";
 constexpr const char* kCpuHint = "choose --device=cpu";
 
@@ -38,6 +39,16 @@ bool read_switch(const Environment& environment, const char* name, const char* u
   if (text != "0" && text != "1")
     throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be 0 or 1", name, text));
   return text == "1";
+}
+
+// A switch of PaddlePaddle, as gflags reads it.
+bool read_flag(const Environment& environment, const char* name, bool usual) {
+  const std::string text = environment.get_or(name, usual ? "1" : "0");
+  for (const char* const yes : {"1", "true", "True", "t", "yes"})
+    if (text == yes) return true;
+  for (const char* const no : {"0", "false", "False", "f", "no"})
+    if (text == no) return false;
+  throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be 0 or 1", name, text));
 }
 
 bool read_tf32(const Environment& environment) {
@@ -93,6 +104,7 @@ PluginOptions plugin_options(const std::string& device, const job::StrategySpec&
   return {.index = read_index(device),
           .memory_fraction = read_memory_fraction(environment),
           .exhaustive_search = strategy.cudnn_exhaustive_search,
+          .deterministic = read_flag(environment, kDeterministic, true),
           .workspace_limit = static_cast<std::size_t>(strategy.conv_workspace_size_limit) * kMegabyte,
           .persistent_batch_norm = strategy.cudnn_batchnorm_spatial_persistent,
           // A stage that waited until its neighbour has what it sends would wait for one that sends, too.

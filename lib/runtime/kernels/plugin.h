@@ -15,6 +15,7 @@ struct PluginOptions {
   int index = 0;                      // of the device, among those that the process sees
   double memory_fraction = 0;         // of the device's free memory to take at the start; 0: as it is needed
   bool exhaustive_search = true;      // time the convolution algorithms of each problem
+  bool deterministic = true;          // only algorithms that give the same bits every time
   std::size_t workspace_limit = 0;    // bytes that one convolution may ask for besides its values
   bool persistent_batch_norm = true;  // cuDNN's mode for spatial statistics
   bool wait_for_collectives =

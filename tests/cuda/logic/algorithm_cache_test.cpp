@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
+#include "support/temporary_folder.h"
 
 namespace fleetrun::cuda::algorithm_cache_test {
 namespace {
@@ -30,20 +31,76 @@ TEST_CASE("the least workspace is that of a usable algorithm") {
 TEST_CASE("a problem is searched for once, another one again") {
   AlgorithmCache cache;
   std::size_t searched = 0;
-  const auto search = [&] { return Algorithm{.workspace = ++searched}; };
-  CHECK(cache.get("3x3", search).workspace == 1);
-  CHECK(cache.get("3x3", search).workspace == 1);
-  CHECK(cache.get("1x1", search).workspace == 2);
+  const AlgorithmSource source = {.search = [&] { return Algorithm{.workspace = ++searched}; }};
+  CHECK(cache.get("3x3", source).workspace == 1);
+  CHECK(cache.get("3x3", source).workspace == 1);
+  CHECK(cache.get("1x1", source).workspace == 2);
   CHECK(cache.searches() == 2);
-  CHECK(cache.hits() == 1);
+  CHECK(cache.hits() == 0);
 }
 
 TEST_CASE("a search that fails leaves nothing behind") {
   AlgorithmCache cache;
-  CHECK_THROWS_AS(cache.get("3x3", []() -> Algorithm { throw Error(ErrorKind::config, "none fits"); }),
-                  Error);
+  CHECK_THROWS_AS(
+      cache.get("3x3", {.search = []() -> Algorithm { throw Error(ErrorKind::config, "none fits"); }}),
+      Error);
   CHECK(cache.searches() == 0);
-  CHECK(cache.get("3x3", [] { return Algorithm{.workspace = 7}; }).workspace == 7);
+  CHECK(cache.get("3x3", {.search = [] { return Algorithm{.workspace = 7}; }}).workspace == 7);
+}
+
+std::unique_ptr<const runtime::AlgorithmCache> file_in(const TemporaryFolder& folder) {
+  return std::make_unique<runtime::AlgorithmCache>(folder.path(), "this GPU");
+}
+
+// A library that offers two algorithms, of which the search finds the one called `fastest`.
+AlgorithmSource library_with(const std::string& fastest) {
+  return {.search = [=] { return Algorithm{.name = fastest}; },
+          .find = [](const std::string& name) -> std::optional<Algorithm> {
+            if (name == "one" || name == "two") return Algorithm{.name = name};
+            return std::nullopt;
+          }};
+}
+
+TEST_CASE("what a search has found is not searched for again by the next run") {
+  const TemporaryFolder folder;
+  AlgorithmCache first, next;
+  first.keep_in(file_in(folder));
+  CHECK(first.get("3x3", library_with("one")).name == "one");
+  next.keep_in(file_in(folder));
+  CHECK(next.get("3x3", library_with("two")).name == "one");
+  CHECK(next.get("1x1", library_with("two")).name == "two");
+  CHECK(next.searches() == 1);
+  CHECK(next.hits() == 1);
+}
+
+TEST_CASE("of two ranks that search at the same time, both take what the first one has found") {
+  const TemporaryFolder folder;
+  AlgorithmCache first, second;
+  first.keep_in(file_in(folder));
+  second.keep_in(file_in(folder));
+  CHECK(first.get("3x3", library_with("one")).name == "one");
+  CHECK(second.get("3x3", library_with("two")).name == "one");
+  CHECK(second.searches() == 1);
+}
+
+TEST_CASE("an algorithm that the library no longer offers is searched for anew") {
+  const TemporaryFolder folder;
+  AlgorithmCache before, now;
+  before.keep_in(file_in(folder));
+  before.get("3x3", library_with("three"));
+  now.keep_in(file_in(folder));
+  CHECK(now.get("3x3", library_with("two")).name == "two");
+}
+
+TEST_CASE("a file that cannot be read or written keeps nobody from searching, and is named") {
+  const TemporaryFolder folder;
+  folder.write("file", "");
+  AlgorithmCache cache;
+  cache.keep_in(std::make_unique<runtime::AlgorithmCache>(folder / "file/below", "this GPU"));
+  CHECK(cache.get("3x3", library_with("one")).name == "one");
+  CHECK(cache.get("1x1", library_with("one")).name == "one");
+  REQUIRE(cache.problems().size() == 1);
+  CHECK(cache.problems()[0].find("file/below") != std::string::npos);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "base/error/error.h"
 #include "runtime/exec/executor.h"
 #include "runtime/kernels/load_plugin.h"
+#include "support/cache_here.h"
 #include "support/run_op.h"
 #include "support/small_net.h"
 
@@ -53,6 +54,34 @@ TEST_CASE("the first engine that gives the same bits each time is taken, if its 
         "cuDNN NCHW engine 2, 1000 bytes of workspace");
   CHECK(kernel_of_convolution({.workspace_limit = 1000, .channels_last = true}) ==
         "cuDNN NHWC engine 2, 1000 bytes of workspace");
+}
+
+std::vector<std::string> choices_after_convolution(const PluginOptions& options) {
+  const auto device = device_with(options);
+  const ProgramRun run(one_convolution(3, "f32"), all_ops(), *device);
+  return device->choices();
+}
+
+TEST_CASE("the results of a search are kept for the next start, and rank 0 says how many there were") {
+  const CacheHere cache("gpu");
+  const PluginOptions searching = {.workspace_limit = 1000};
+  using Lines = std::vector<std::string>;
+  CHECK(choices_after_convolution(searching) == Lines{"convolutions: #searched=1, #cache hits=0"});
+  CHECK(choices_after_convolution(searching) == Lines{"convolutions: #searched=0, #cache hits=1"});
+  CHECK(kernel_of_convolution(searching) == "cuDNN NCHW engine 2, 1000 bytes of workspace");
+  const PluginOptions padded = {.workspace_limit = 10'000, .channels_last = true};
+  for (int start = 0; start < 2; ++start)
+    CHECK(kernel_of_convolution(padded, 3, "bf16") ==
+          "cuDNN NHWC engine 1, 4 channels, 1536 bytes of workspace");
+  const PluginOptions other = {.workspace_limit = 999};  // another limit is another problem
+  CHECK(choices_after_convolution(other) == Lines{"convolutions: #searched=1, #cache hits=0"});
+  CHECK(choices_after_convolution({.exhaustive_search = false, .workspace_limit = 1000}).empty());
+}
+
+TEST_CASE("an engine may give other bits each time where the job allows it") {
+  CHECK(kernel_of_convolution(
+            {.exhaustive_search = false, .deterministic = false, .workspace_limit = 1000}) ==
+        "cuDNN NCHW engine 0, 0 bytes of workspace");
 }
 
 TEST_CASE("only with TF32 an engine may take matrix units that round f32") {

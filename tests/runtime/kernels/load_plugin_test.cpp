@@ -66,16 +66,22 @@ TEST_CASE("device, strategy and environment become the options of the plug-in") 
   CHECK(plain.memory_fraction == 0);
   CHECK_FALSE(plain.tf32);
   CHECK(plain.record_steps);
+  CHECK(plain.deterministic);
+  CHECK(plain.wait_for_collectives);
   CHECK_FALSE(plain.channels_last);
   environment.set("FLAGS_fraction_of_gpu_memory_to_use", "0.92");
   environment.set("FLEETRUN_TF32", "1");
   environment.set("FLEETRUN_LAYOUT", "nhwc");
   environment.set("FLEETRUN_CUDA_GRAPHS", "0");
+  environment.set("FLAGS_cudnn_deterministic", "False");
+  strategy.pipeline = true;
   const PluginOptions more = plugin_options("cuda:0", strategy, environment);
   CHECK(more.memory_fraction == doctest::Approx(0.92));
   CHECK(more.tf32);
   CHECK(more.channels_last);
   CHECK_FALSE(more.record_steps);
+  CHECK_FALSE(more.deterministic);
+  CHECK_FALSE(more.wait_for_collectives);
 }
 
 TEST_CASE(
@@ -117,6 +123,8 @@ TEST_CASE("a fraction of memory or a switch out of its range is refused by its n
           fmt::format("FLAGS_fraction_of_gpu_memory_to_use is \"{}\", must be a number from 0 to below 1",
                       value));
   CHECK(refused("FLEETRUN_TF32", "yes") == "FLEETRUN_TF32 is \"yes\", must be 0 or 1");
+  CHECK(refused("FLAGS_cudnn_deterministic", "maybe") ==
+        "FLAGS_cudnn_deterministic is \"maybe\", must be 0 or 1");
   CHECK(refused("FLEETRUN_LAYOUT", "NHWC") == "FLEETRUN_LAYOUT is \"NHWC\", must be nchw or nhwc");
 }
 

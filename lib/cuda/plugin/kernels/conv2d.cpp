@@ -140,6 +140,7 @@ class ConvolutionKernel : public Kernel {
     problem_ = {.direction = kDirection,
                 .type = number_of(op, image),
                 .tf32 = device_.options().tf32,
+                .deterministic = device_.options().deterministic,
                 .channels_last = last,
                 .x = sizes_of(op, image),
                 .w = sizes_of(op, weight),
@@ -207,7 +208,7 @@ class ConvolutionKernel : public Kernel {
 
   void choose(const OpView& op) {
     const runtime::PluginOptions& options = device_.options();
-    algorithm_ = device_.algorithms().get(problem_.describe(), [&] {
+    const auto search = [&] {
       const std::vector<Candidate> candidates = options.exhaustive_search ? timed() : expected();
       if (const auto found = first_within(candidates, options.workspace_limit)) return *found;
       const auto least = least_workspace(candidates);
@@ -215,20 +216,49 @@ class ConvolutionKernel : public Kernel {
       op.fail(fmt::format(
           "cuDNN wants {} bytes of workspace or more, strategy.conv_workspace_size_limit allows {}", *least,
           options.workspace_limit));
-    });
+    };
+    const std::string problem =
+        fmt::format("{} within {} bytes", problem_.describe(), options.workspace_limit);
+    algorithm_ = device_.algorithms().get(
+        problem, {.search = search, .find = [this](const std::string& name) { return find(name); }});
+  }
+
+  Algorithm algorithm_of(std::shared_ptr<const ConvolutionPlan> plan, const Padding& padding) const {
+    const std::size_t copies = padding.bytes() - padding_to(problem_.w[1]).bytes();
+    return {fmt::format("{}, {} channels", plan->place(), padding.channels), plan->workspace_bytes() + copies,
+            plan, padding.channels};
+  }
+
+  // The algorithm that a former search called so.
+  std::optional<Algorithm> find(const std::string& name) {
+    const std::lock_guard lock(device_.libraries());
+    std::vector<Padding> all = paddings();
+    all.push_back(padding_to(problem_.w[1]));
+    for (const Padding& padding : all) {
+      const std::string end = fmt::format(", {} channels", padding.channels);
+      if (!name.ends_with(end)) continue;
+      auto plan = ConvolutionPlan::at_place(device_.cudnn(), with_channels(padding),
+                                            name.substr(0, name.size() - end.size()));
+      if (!plan) return std::nullopt;
+      const Algorithm found = algorithm_of(std::move(plan), padding);
+      return found.workspace <= device_.options().workspace_limit ? std::optional(found) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  ConvolutionProblem with_channels(const Padding& padding) const {
+    ConvolutionProblem problem = problem_;
+    const std::int64_t more = padding.channels - problem_.w[1];
+    problem.x[1] += more, problem.w[1] += more;
+    return problem;
   }
 
   // Memory for channels that were added counts as workspace; that of a frame, which has to be, does not.
   void add_candidates(std::vector<Candidate>& candidates, const Padding& padding,
                       std::optional<std::size_t> first_within = {}) {
-    ConvolutionProblem problem = problem_;
-    const std::int64_t more = padding.channels - problem_.w[1];
-    problem.x[1] += more, problem.w[1] += more;
-    const std::size_t copies = padding.bytes() - padding_to(problem_.w[1]).bytes();
-    if (first_within) *first_within -= copies;
-    const auto plans = ConvolutionPlan::all(device_.cudnn(), problem, first_within);
-    for (const auto& plan : plans)
-      candidates.push_back({{plan->workspace_bytes() + copies, plan, padding.channels}, true});
+    if (first_within) *first_within -= padding.bytes() - padding_to(problem_.w[1]).bytes();
+    for (auto& plan : ConvolutionPlan::all(device_.cudnn(), with_channels(padding), first_within))
+      candidates.push_back({algorithm_of(std::move(plan), padding), true});
   }
 
   // With whole groups of channels where that is possible.
