@@ -108,6 +108,13 @@ class Namespaces {
   void set_mtu(int node, int bytes) const {
     ip({"-n", name(node), "link", "set", "eth0", "mtu", std::to_string(bytes)});
   }
+  // The network carries smaller packets to the node than its interface may send, and says nothing about it. The kernel
+  // must not hand over several packets as one.
+  void lose_full_packets(int node) const {
+    for (int each = 0; each < nodes_; ++each)
+      ip({"-n", name(each), "link", "set", "eth0", "gso_max_segs", "1"});
+    rule(node, "input", "meta length > 1400 drop");
+  }
   // Packets to the node are answered with resets, as a firewall does that has forgotten its connections.
   void reset_all(int node) const { rule(node, "input", "meta l4proto tcp reject with tcp reset"); }
   void lose(int node, int percent) const {

@@ -1,10 +1,13 @@
 #include "base/system/peer_watch.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstdint>
 
 #include "base/error/error.h"
 
@@ -16,6 +19,14 @@ namespace {
 constexpr int kIdleSeconds = 1;
 constexpr int kPauseSeconds = 1;
 constexpr int kQuestions = (static_cast<int>(kPeerSilence.count()) - kIdleSeconds) / kPauseSeconds;
+
+// tcp_info of glibc, and what Linux (linux/tcp.h, which cannot be included beside it) has after it.
+struct LongTcpInfo {
+  tcp_info known;
+  std::uint64_t pacing_rate, max_pacing_rate;
+  std::uint64_t bytes_acked;
+};
+static_assert(sizeof(tcp_info) == 104);
 
 std::chrono::milliseconds unanswered_for(const tcp_info& facts) {
   // Not the window of a peer that takes nothing: its kernel answers, though ever more seldom.
@@ -60,6 +71,22 @@ PeerState state_of_peer(int fd) {
     default:  // on the way to its end
       return PeerState::closed;
   }
+}
+
+void send_small_packets(int fd) {
+  constexpr int kSegment = 1200;  // bytes; with its headers below 1280, which IPv6 promises everywhere (RFC 8200, 5)
+  ::setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &kSegment, sizeof kSegment);
+}
+
+bool loses_full_packets(int fd) {
+  LongTcpInfo facts{};
+  socklen_t size = sizeof facts;
+  int waiting = 0;  // bytes
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &facts, &size) != 0 || size < sizeof facts ||
+      ::ioctl(fd, SIOCOUTQ, &waiting) != 0)
+    return false;
+  const auto full = static_cast<std::int64_t>(facts.known.tcpi_snd_mss);
+  return facts.known.tcpi_retransmits > 0 && waiting >= full && facts.bytes_acked < facts.known.tcpi_snd_mss;
 }
 
 std::chrono::milliseconds unanswered_for(int fd) {

@@ -20,6 +20,15 @@ std::string_view describe(PeerState state);             // "it closed the connec
 // The present state of a connection, after keep_asking() on it.
 PeerState state_of_peer(int fd);
 
+// A network whose packets may be larger than a part of the way allows (jumbo frames, a tunnel) loses them without a word.
+// Makes the packets of both directions small enough for any way. Call it before connect().
+void send_small_packets(int fd);
+
+// Whether bytes in full packets wait for an answer, and none in such packets has ever been answered.
+bool loses_full_packets(int fd);
+constexpr std::string_view kFullPacketsLost =
+    "small packets arrive, and full ones do not: is the MTU of the way smaller than that of the interface?";
+
 // How long the peer has left data or probes unanswered; 0 if it has answered, or nothing awaits an answer.
 std::chrono::milliseconds unanswered_for(int fd);
 

@@ -246,7 +246,8 @@ void GlooWatch::look() {
     const PeerState state = state_of_peer(connection.fd.get());
     if (state == PeerState::there) connection.unanswered = unanswered_for(connection.fd.get());
     if (state == PeerState::there || (state == PeerState::closed && has_bytes(connection.fd.get()))) continue;
-    if (!worst || state > worst->state) worst = LostPeer{connection.rank, connection.address, state};
+    if (!worst || state > worst->state)
+      worst = LostPeer{connection.rank, connection.address, state, loses_full_packets(connection.fd.get())};
     const std::optional<int> waiting_for =
         state == PeerState::silent ? std::nullopt : std::optional(connection.rank);
     for (WakeableBuffer* buffer : buffers_) buffer->wake(waiting_for);
@@ -261,7 +262,8 @@ std::optional<LostPeer> GlooWatch::falling_silent() const {
       std::max_element(connections_.begin(), connections_.end(),
                        [](const Connection& a, const Connection& b) { return a.unanswered < b.unanswered; });
   if (longest == connections_.end() || longest->unanswered < kPeerSilence / 2) return std::nullopt;
-  return LostPeer{longest->rank, longest->address, PeerState::silent};
+  return LostPeer{longest->rank, longest->address, PeerState::silent,
+                  loses_full_packets(longest->fd.get())};
 }
 
 std::optional<LostPeer> GlooWatch::first_lost() const {

@@ -24,16 +24,18 @@ std::optional<int> first_to_lose(const Failings& failings, int self) {
 std::string describe_loss_of(const Failings& failings, int who, const Party& party) {
   const LostPeer& lost = *failings[static_cast<std::size_t>(who)]->lost;
   const std::string subject = who == party.rank ? "" : fmt::format("rank {} ", party.name_of(who));
-  return fmt::format("{}lost the connection to rank {} on {}: {}", subject, party.name_of(lost.rank),
-                     lost.address, describe(lost.state));
+  return fmt::format("{}lost the connection to rank {} on {}: {}{}{}", subject, party.name_of(lost.rank),
+                     lost.address, describe(lost.state), lost.full_packets_lost ? "; " : "",
+                     lost.full_packets_lost ? kFullPacketsLost : "");
 }
 
 }  // namespace
 
 std::string pack(const Failing& failing) {
   if (!failing.lost) return failing.where;
-  return fmt::format("{}\n{}\n{}\n{}", failing.where, failing.lost->rank,
-                     static_cast<int>(failing.lost->state), failing.lost->address);
+  return fmt::format("{}\n{}\n{}\n{}\n{}", failing.where, failing.lost->rank,
+                     static_cast<int>(failing.lost->state), failing.lost->full_packets_lost ? 1 : 0,
+                     failing.lost->address);
 }
 
 Failing unpack_failing(const std::string& packed) {
@@ -41,10 +43,12 @@ Failing unpack_failing(const std::string& packed) {
   Failing failing = {.where = packed.substr(0, end), .lost = std::nullopt};
   if (end == std::string::npos) return failing;
   const std::size_t state = packed.find('\n', end + 1) + 1;
-  const std::size_t address = packed.find('\n', state) + 1;
+  const std::size_t full = packed.find('\n', state) + 1;
+  const std::size_t address = packed.find('\n', full) + 1;
   failing.lost = LostPeer{.rank = std::stoi(packed.substr(end + 1)),
                           .address = packed.substr(address),
-                          .state = static_cast<PeerState>(std::stoi(packed.substr(state)))};
+                          .state = static_cast<PeerState>(std::stoi(packed.substr(state))),
+                          .full_packets_lost = packed[full] == '1'};
   return failing;
 }
 

@@ -14,6 +14,7 @@ struct LostPeer {
   int rank = 0;         // in the party
   std::string address;  // numeric
   PeerState state = PeerState::reset;
+  bool full_packets_lost = false;  // see loses_full_packets()
 
   bool operator==(const LostPeer&) const = default;
 };

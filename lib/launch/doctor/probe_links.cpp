@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/error/error.h"
+#include "base/system/peer_watch.h"
 #include "base/system/socket_address.h"
 #include "base/system/unique_fd.h"
 
@@ -116,8 +117,7 @@ void transfer(int fd, Clock::duration time, LinkFacts& link) {
   if (!answered)
     link.bytes_per_s = static_cast<double>(info.tcpi_bytes_acked) / in_seconds(Clock::now() - start);
   if (info.tcpi_bytes_acked < kPiece)
-    link.problem =
-        "small packets arrive, and full ones do not: is the MTU of the way smaller than that of the interface?";
+    link.problem = kFullPacketsLost;
 }
 
 // To those that have not answered yet, at the same time.

@@ -60,6 +60,7 @@ void NodeLink::connect() {
     throw Error(ErrorKind::os, fmt::format("connecting to the first node: {}", describe_errno(errno)));
   const int on = 1;
   ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  send_small_packets(fd_.get());  // nodes meet, and the doctor can examine them, where full packets are lost
   if (::connect(fd_.get(), address.data(), address.size()) != 0 && errno != EINPROGRESS)
     return retry(describe_errno(errno));
   loop_.when_writable(fd_.get(), [this] { on_connected(); });

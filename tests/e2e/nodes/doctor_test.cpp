@@ -106,6 +106,21 @@ TEST_CASE("the doctor names a node to which 5 % of the packets are lost") {
   check_found(examine(cluster), "loss", "packets are lost");
 }
 
+TEST_CASE("hunt 36: the doctor names the first node, and others, to which full packets are lost") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const Namespaces network(3);
+  for (int node = 0; node < 3; ++node) network.lose_full_packets(node);
+  Cluster cluster(3, &network);
+  const Answer answer = examine(cluster);
+  for (int node = 0; node < 3; ++node) {
+    const auto& found = answer.whole["findings"];
+    const bool named = std::any_of(found.begin(), found.end(), [node](const auto& finding) {
+      return finding["topic"] == "transfer" && contains(finding.dump(), "full ones do not");
+    });
+    CHECK_MESSAGE(named, node);
+  }
+}
+
 TEST_CASE("the doctor names a node with an MTU of 576") {
   if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
   const Namespaces network(kNodes);

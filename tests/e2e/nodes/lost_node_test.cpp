@@ -176,6 +176,20 @@ TEST_CASE("of 3 nodes the one without a network is named by the others, and ends
   }
 }
 
+TEST_CASE("hunt 36: where full packets are lost, the nodes meet, and the ranks say why their sums do not arrive") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(2);
+  for (const int node : {0, 1}) network.lose_full_packets(node);
+  Cluster cluster(2, &network);
+  for (const int node : {0, 1}) std::ofstream(cluster.folder(node) + "/job.json") << kEndlessJob;
+  const auto ends = cluster.run({"--nproc_per_node=1", "--device=cpu", "job.json"});
+  for (const ChildResult& end : ends) {
+    CHECK_MESSAGE(end.code == 75, end.err);
+    CHECK_MESSAGE(contains(end.err, "no answer for 5 s; small packets arrive, and full ones do not"), end.err);
+  }
+  CHECK(cluster.nothing_left());
+}
+
 TEST_CASE("5 packets of 100 are lost, and the run goes on") {
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
   const Namespaces network(2);
