@@ -77,6 +77,7 @@ done
 codes=()
 <<no_code>>
 lost=0
+stopped=0
 while [ "${#codes[@]}" -lt "${#hosts[@]}" ]; do
   if read -r -t 5 rank code <&"$ended"; then
     codes[rank]=$code
@@ -86,12 +87,15 @@ while [ "${#codes[@]}" -lt "${#hosts[@]}" ]; do
     lost=$((lost + 1))
     [ "$lost" = <<too_many>> ] || continue
     echo "stopping the run" >&3
+    stopped=1
     for input in "${inputs[@]}"; do printf 'TERM\n' >&"$input"; done
   elif [ -z "$(jobs -rp)" ]; then
     break # something killed the processes that wait for ssh
   fi
 done 3>&2 2>/dev/null
 
+# A run that ended because ssh could not reach hosts may be tried again.
+[ "$stopped" = 0 ] || exit 75
 <<end>>
 )sh";
 
@@ -135,7 +139,7 @@ exit "$last"
 )";
 
 constexpr std::string_view kHowToRun =
-    "Start it:   bash {0}.sh\n"
+    "Start it:   bash {0}.ssh.sh\n"
     "Ctrl-C and signals reach the run. The exit code is that of fleetrun on {1}.\n"
     "ssh must reach every host without a password, and all hosts need the same key (docs/many-hosts.md).";
 

@@ -68,7 +68,8 @@ std::vector<Flag> place_flags(LaunchOptions& options) {
       value(options.join_timeout, parse_seconds,
             {.names = {"--join_timeout"},
              .argument = "SECONDS",
-             .help = "Seconds to wait until all nodes have joined, or MIN of --nnodes=MIN:MAX"}),
+             .help = "Seconds to wait until all nodes have joined, or MIN of --nnodes=MIN:MAX",
+             .of_node = true}),
   };
 }
 

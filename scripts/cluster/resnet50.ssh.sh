@@ -2,7 +2,7 @@
 # Script that starts a run on 4 hosts by ssh.
 # Made by: fleetrun render ssh --folder=/srv/training -- --ips=node1,node2,node3,node4 --job_id=resnet50 --nproc_per_node=8 --grace=60 --timeout=86400 configs/resnet/train_fleet_static.json checkpoint.dir=checkpoints
 #
-# Start it:   bash resnet50.sh
+# Start it:   bash resnet50.ssh.sh
 # Ctrl-C and signals reach the run. The exit code is that of fleetrun on the first host.
 # ssh must reach every host without a password, and all hosts need the same key (docs/many-hosts.md).
 # shellcheck disable=SC2016  # what is in single quotes is not for this shell
@@ -84,6 +84,7 @@ done
 # Stops the run when ssh cannot reach a host (exit code 255).
 codes=()
 lost=0
+stopped=0
 while [ "${#codes[@]}" -lt "${#hosts[@]}" ]; do
   if read -r -t 5 rank code <&"$ended"; then
     codes[rank]=$code
@@ -92,11 +93,14 @@ while [ "${#codes[@]}" -lt "${#hosts[@]}" ]; do
     lost=$((lost + 1))
     [ "$lost" = 1 ] || continue
     echo "stopping the run" >&3
+    stopped=1
     for input in "${inputs[@]}"; do printf 'TERM\n' >&"$input"; done
   elif [ -z "$(jobs -rp)" ]; then
     break # something killed the processes that wait for ssh
   fi
 done 3>&2 2>/dev/null
 
+# A run that ended because ssh could not reach hosts may be tried again.
+[ "$stopped" = 0 ] || exit 75
 # All hosts end with the same exit code.
 exit "${codes[0]:-255}"
