@@ -46,6 +46,10 @@ void LogFollower::show_by_now() {
 }
 
 bool LogFollower::read_chunk(std::size_t most) {
+  if (stream_.is_broken()) {  // a flood of text for nobody would cost a core
+    file_.go_to(file_.size());
+    return false;
+  }
   if (file_.begins_anew()) stream_.write_of_rank(text_.end_line());
   const std::string chunk = file_.read(most);
   if (chunk.empty()) return false;

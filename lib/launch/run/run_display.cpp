@@ -81,7 +81,7 @@ bool RunDisplay::show_end(const ExitReport& report, const Patience& patience) {
 void RunDisplay::end_run(const ExitReport& report, const Patience& patience) {
   Console& console = sources_.console;
   if (!show_end(report, patience))
-    console.say(fmt::format("nobody reads our output; the rest of it is in {}", report.logs.front()));
+    console.say(fmt::format("nobody reads our output in time; the rest of it is in {}", report.logs.front()));
   if (report.verdict.cause == Cause::finished && report.verdict.exit_code == 0)
     console.log(LogLevel::info, "Local processes completed.");
   console.err.drain(patience);

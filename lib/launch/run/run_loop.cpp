@@ -1,5 +1,7 @@
 #include "launch/run/run_loop.h"
 
+#include <poll.h>
+
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -310,11 +312,7 @@ void RunLoop::end_attempt(Clock::duration delay) {
 
 // The other nodes wait for this one: then a slow reader, too, has only kReaderPatience in all.
 void RunLoop::show_end_of_attempt() {
-  Patience patience = this->patience(kReaderPatience);
-  if (shared_)
-    patience.interrupted = [latest = Clock::now() + kReaderPatience, interrupted = patience.interrupted] {
-      return Clock::now() >= latest || interrupted();
-    };
+  const Patience patience = shared_ ? patience_in_all(kReaderPatience) : this->patience(kReaderPatience);
   if (!display_.show_end(report_, patience))
     console_.say(fmt::format("our output is read too slowly; the rest of attempt {} is in {}/attempt-{}/",
                              state_.verdict.attempt, logs_.path(), state_.verdict.attempt));
@@ -368,8 +366,10 @@ void RunLoop::end() {
   metrics_.finish(report_.verdict.exit_code);
   try_to_write_report();  // before the console, which may take its time
   try_to_write_page();
-  const bool may_wait = report_.verdict.cause != Cause::stopped && !shared_;
-  display_.end_run(report_, patience(may_wait ? kPagerPatience : kReaderPatience));
+  const bool is_stopped = report_.verdict.cause == Cause::stopped;  // by somebody who does not want to wait
+  const Patience patience = is_stopped ? patience_in_all(kReaderPatience)
+                                       : this->patience(shared_ ? kReaderPatience : kPagerPatience);
+  display_.end_run(report_, patience);
 }
 
 void RunLoop::report_attempt() {
@@ -412,8 +412,20 @@ void RunLoop::end_processes() {
   group_.end(kTimeForLeft);
 }
 
+Patience RunLoop::patience_in_all(Clock::duration time) {
+  return {time, [this, latest = Clock::now() + time, interrupted = patience(time).interrupted] {
+            return Clock::now() >= latest || interrupted();
+          }};
+}
+
 Patience RunLoop::patience(Clock::duration time) {
-  return {time, [this] { return signals_.take(); }};
+  return {time, [this] { return signals_.take() || front_is_gone(); }};
+}
+
+// Also when the loop does not look any more.
+bool RunLoop::front_is_gone() const {
+  pollfd front{.fd = world_.front_fd, .events = POLLIN, .revents = 0};  // nobody writes there
+  return ::poll(&front, 1, 0) > 0;
 }
 
 }  // namespace fleetrun::launch

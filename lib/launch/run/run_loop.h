@@ -81,6 +81,8 @@ class RunLoop {
   void try_to_write_report();
   void try_to_write_page();
   Patience patience(Clock::duration time);
+  Patience patience_in_all(Clock::duration time);  // however much the reader takes meanwhile
+  bool front_is_gone() const;
   void end_processes();
 
   const RunPlan& plan_;

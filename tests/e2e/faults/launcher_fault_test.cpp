@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -116,6 +117,23 @@ TEST_CASE("L11: a stdout that nobody reads any more stops nothing, and the log i
   options.close_stdout = true;
   CHECK(run_child(Launch::command({}, {"flood", "1000000", "exit", "0"}), options).code == 0);
   CHECK(launch.folder.read("log/workerlog.0").size() == 1000000);
+}
+
+TEST_CASE("hunt 34: when the front process is killed while a reader reads nothing, nothing stays") {
+  const Launch launch;
+  const Words command = Launch::command({}, {"pid", "rank", "await", "go", "flood", "1000000", "exit", "0"});
+  std::array<int, 2> unread{};
+  REQUIRE(::pipe2(unread.data(), O_CLOEXEC) == 0);
+  const std::string path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(unread[1]);
+  Words words = {"/bin/sh", "-c", "exec \"$@\" > " + path, "sh"};
+  words.insert(words.end(), command.begin(), command.end());
+  ChildProcess process(words, launch.options());
+  const pid_t middle = parent_of(launch.pid_in("rank"));
+  launch.folder.write("go", "");
+  REQUIRE(comes_true([&] { return launch.folder.has("log/report.json"); }, within(10s)));
+  process.send(SIGKILL);
+  CHECK(gone(middle, kNothingLeft));
+  for (const int end : unread) ::close(end);
 }
 
 TEST_CASE("L12: a terminal that takes nothing holds nothing up") {
