@@ -107,18 +107,30 @@ class Plot {
     return text;
   }
 
+  // Where x falls, another line begins: a resume on more ranks has fewer steps in an epoch, and gives lower numbers to them.
   std::string line(const Series& series) const {
+    std::string lines;
+    for (auto first = series.points.begin(); first != series.points.end();) {
+      const auto falls = [](const auto& one, const auto& next) { return next.first < one.first; };
+      auto last = std::adjacent_find(first, series.points.end(), falls);
+      if (last != series.points.end()) ++last;
+      lines += rising_line(Points(first, last), series);
+      first = last;
+    }
+    return fmt::format("<g class=\"c{}\">{}</g>", series.color % kColors, lines);
+  }
+
+  std::string rising_line(const Points& all, const Series& series) const {
     const Points points =
-        thin(series.points, x_.low, x_.high, static_cast<std::size_t>(area_.width * kColumnsPerUnit));
+        thin(all, x_.low, x_.high, static_cast<std::size_t>(area_.width * kColumnsPerUnit));
     std::string places, dots;
     for (const auto& [x, y] : points) {
       places += fmt::format("{}{:.1f},{:.1f}", places.empty() ? "" : " ", place_x(x), place_y(y));
       if (series.dots || points.size() == 1)
         dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\"/>", place_x(x), place_y(y));
     }
-    const std::size_t color = series.color % kColors;
-    return fmt::format("<g class=\"c{}\"><polyline data-name=\"{}\" points=\"{}\"/>{}</g>", color,
-                       escape_markup(series.name), places, dots);
+    return fmt::format("<polyline data-name=\"{}\" points=\"{}\"/>{}", escape_markup(series.name), places,
+                       dots);
   }
 
   const Chart& chart_;

@@ -41,19 +41,21 @@ a{color:var(--run)}
 @media print{body{background:#fff}section{break-inside:avoid}}
 )";
 
-// It works on what the page has: a polyline has its points in the units of the picture, and the plot says what these stand for.
+// It works on what the page has: a polyline has its points in the units of the picture, and the plot says what these stand for. Of
+// several lines of one name, the nearest point counts, and the later line if two are as near.
 constexpr std::string_view kScript = R"(
 addEventListener('pointermove',e=>{
  const svg=e.target.closest&&e.target.closest('svg.chart');if(!svg)return;
  const out=svg.parentNode.querySelector('output'),plot=svg.querySelector('.plot');if(!plot)return;
  const n=k=>plot.dataset[k].split(' ').map(Number),[l,t,w,h]=n('area'),[x0,x1]=n('x'),[y0,y1]=n('y');
  const box=svg.getBoundingClientRect(),at=(e.clientX-box.left)/box.width*svg.viewBox.baseVal.width;
- let text='',step;
- for(const line of plot.querySelectorAll('polyline')){
-  let best;for(const p of line.points)if(!best||Math.abs(p.x-at)<Math.abs(best.x-at))best=p;
-  if(!best)continue;
-  if(step===undefined)step=Math.round(x0+(best.x-l)/w*(x1-x0));
-  text+=' '+line.dataset.name+' '+(y0+(t+h-best.y)/h*(y1-y0)).toPrecision(4)}
+ let text='',step;const best=new Map();
+ for(const line of plot.querySelectorAll('polyline'))for(const p of line.points){
+  const d=Math.abs(p.x-at),known=best.get(line.dataset.name);
+  if(!known||d<=known.d)best.set(line.dataset.name,{d,p})}
+ for(const [name,{p}] of best){
+  if(step===undefined)step=Math.round(x0+(p.x-l)/w*(x1-x0));
+  text+=' '+name+' '+(y0+(t+h-p.y)/h*(y1-y0)).toPrecision(4)}
  out.textContent='step '+step+text});
 addEventListener('load',()=>{
  const running=()=>document.querySelector('main').hasAttribute('data-running');

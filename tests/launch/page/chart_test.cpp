@@ -33,6 +33,14 @@ TEST_CASE("a chart of few points shows all of them except NaN and values of 1e30
   CHECK(drawn.find("nan") == std::string::npos);
 }
 
+TEST_CASE("where the steps of a series begin lower again, another line begins") {
+  const Points resumed = {{0, 4}, {50, 3}, {100, 2}, {50, 2}, {100, 1}};
+  const std::string drawn = draw_plot({.title = "Loss", .series = {{.name = "train", .points = resumed}}},
+                                      {.width = 100, .height = 30});
+  CHECK(drawn.find("points=\"0.0,0.0 50.0,10.0 100.0,20.0\"") != std::string::npos);
+  CHECK(drawn.find("points=\"50.0,20.0 100.0,30.0\"") != std::string::npos);
+}
+
 TEST_CASE("ticks are round numbers inside the limits") {
   CHECK(ticks(0, 10, 4) == std::vector<double>{0, 5, 10});
   CHECK(ticks(-1, 1, 4) == std::vector<double>{-1, -0.5, 0, 0.5, 1});
