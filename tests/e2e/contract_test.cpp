@@ -218,7 +218,8 @@ TEST_CASE("Ctrl-C ends the wait for a reader that reads nothing, and the rest is
   ::kill(launch.pid_in("pid"), SIGINT);
   const ChildResult result = run.wait();
   CHECK(launch.folder.read("code") == "0\n");
-  CHECK(contains(result.err, "fleetrun: nobody reads our output in time; the rest of it is in log/workerlog.0\n"));
+  CHECK(contains(result.err,
+                 "fleetrun: nobody reads our output in time; the rest of it is in log/workerlog.0\n"));
   CHECK(launch.folder.read("log/workerlog.0").size() == 1000000);
 }
 

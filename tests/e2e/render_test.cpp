@@ -188,7 +188,7 @@ TEST_CASE("a script for ssh ends the run when ssh does not reach a host, however
               {"--nproc_per_node=1", "--device=cpu", "--insecure", "--ips=127.0.0.1,127.0.0.9,127.0.0.2",
                "--", "/bin/true"});
   const ChildResult result = site.run();
-  CHECK(result.code == 75);  // may be tried again
+  CHECK(result.code == 75);    // may be tried again
   CHECK(result.seconds < 60);  // --join_timeout is 600 s
 }
 
@@ -296,7 +296,7 @@ TEST_CASE("a host that ssh cannot reach stops the others, which wait for it") {
   Words words = {"--ips=127.0.0.1,127.0.0.9", "-n", "1", "--device=cpu", "--insecure", "--", "/bin/true"};
   site.render("ssh", {std::string("--fleetrun=") + FLEETRUN_BINARY}, words);
   const ChildResult result = site.run();
-  CHECK(result.code == 75);  // may be tried again
+  CHECK(result.code == 75);    // may be tried again
   CHECK(result.seconds < 30);  // much less than --join_timeout, 10 minutes
 }
 

@@ -74,7 +74,8 @@ PeerState state_of_peer(int fd) {
 }
 
 void send_small_packets(int fd) {
-  constexpr int kSegment = 1200;  // bytes; with its headers below 1280, which IPv6 promises everywhere (RFC 8200, 5)
+  constexpr int kSegment =
+      1200;  // bytes; with its headers below 1280, which IPv6 promises everywhere (RFC 8200, 5)
   ::setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &kSegment, sizeof kSegment);
 }
 

@@ -262,8 +262,7 @@ std::optional<LostPeer> GlooWatch::falling_silent() const {
       std::max_element(connections_.begin(), connections_.end(),
                        [](const Connection& a, const Connection& b) { return a.unanswered < b.unanswered; });
   if (longest == connections_.end() || longest->unanswered < kPeerSilence / 2) return std::nullopt;
-  return LostPeer{longest->rank, longest->address, PeerState::silent,
-                  loses_full_packets(longest->fd.get())};
+  return LostPeer{longest->rank, longest->address, PeerState::silent, loses_full_packets(longest->fd.get())};
 }
 
 std::optional<LostPeer> GlooWatch::first_lost() const {

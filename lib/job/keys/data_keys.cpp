@@ -32,8 +32,10 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefau
           "path", set(&DataSetSpec::path),
           "image_folder: a folder with one subfolder of JPEG, PNG, WebP or BMP files per class, and the names of the subfolders, sorted as text, have the labels 0, 1, 2, ...; cifar_bin: CIFAR-10 binary batches",
           {.required = true, .only_with = with({"image_folder", "cifar_bin"})}),
-      make_path_key("list", set(&DataSetSpec::list), "file with one line `path label` per image; a line that begins with # is a comment, unless it names a file",
-                    {.required = true, .only_with = with({"image_list"})}),
+      make_path_key(
+          "list", set(&DataSetSpec::list),
+          "file with one line `path label` per image; a line that begins with # is a comment, unless it names a file",
+          {.required = true, .only_with = with({"image_list"})}),
       make_path_key("root", set(&DataSetSpec::root), "folder that the paths in the list are relative to",
                     {.required = true, .only_with = with({"image_list"})}),
       make_path_key("images", set(&DataSetSpec::images), "IDX file of the images, plain or gzip",

@@ -34,8 +34,8 @@ class OutputStream {
   bool leave_line() { return std::exchange(in_line_, false); }
   bool idle() const { return waiting_.empty(); }
   bool is_broken() const { return broken_; }  // nobody will ever read what is written from now on
-  int problem() const { return problem_; }  // errno of the last write that failed; 0: none
-  bool has_lost_reader() const;             // of a pipe or socket, also before a write fails
+  int problem() const { return problem_; }    // errno of the last write that failed; 0: none
+  bool has_lost_reader() const;               // of a pipe or socket, also before a write fails
   bool is_terminal() const { return terminal_; }
   // Called before each text of ours, to take away what may stand on the line.
   void before_write(std::function<void()> callback) { before_write_ = std::move(callback); }

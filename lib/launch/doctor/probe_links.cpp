@@ -116,8 +116,7 @@ void transfer(int fd, Clock::duration time, LinkFacts& link) {
   ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size);
   if (!answered)
     link.bytes_per_s = static_cast<double>(info.tcpi_bytes_acked) / in_seconds(Clock::now() - start);
-  if (info.tcpi_bytes_acked < kPiece)
-    link.problem = kFullPacketsLost;
+  if (info.tcpi_bytes_acked < kPiece) link.problem = kFullPacketsLost;
 }
 
 // To those that have not answered yet, at the same time.

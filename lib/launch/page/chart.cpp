@@ -121,8 +121,7 @@ class Plot {
   }
 
   std::string rising_line(const Points& all, const Series& series) const {
-    const Points points =
-        thin(all, x_.low, x_.high, static_cast<std::size_t>(area_.width * kColumnsPerUnit));
+    const Points points = thin(all, x_.low, x_.high, static_cast<std::size_t>(area_.width * kColumnsPerUnit));
     std::string places, dots;
     for (const auto& [x, y] : points) {
       places += fmt::format("{}{:.1f},{:.1f}", places.empty() ? "" : " ", place_x(x), place_y(y));

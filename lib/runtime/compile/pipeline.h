@@ -25,12 +25,12 @@ struct Target {
 struct Compilation {
   const job::JobSpec& job;
   const PassContext& context;
-  DType narrow = DType::bf16;           // of strategy.amp
-  const Target* target = nullptr;       // null: the programs stay independent of a device
-  int micro_batches = 1;                // of a batch, with strategy.pipeline
+  DType narrow = DType::bf16;            // of strategy.amp
+  const Target* target = nullptr;        // null: the programs stay independent of a device
+  int micro_batches = 1;                 // of a batch, with strategy.pipeline
   ImageForm feeds = ImageForm::numbers;  // what batches have of their images
-  ValueId loss = kNone;                 // to differentiate
-  std::vector<ValueId> gradients = {};  // that the optimizer reads
+  ValueId loss = kNone;                  // to differentiate
+  std::vector<ValueId> gradients = {};   // that the optimizer reads
   Program training = {};
   Program smaller = {};  // the training program of ranks with one sample less; without ops: there are none
   bool takes_smaller = false;  // this rank takes `smaller`

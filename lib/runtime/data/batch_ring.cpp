@@ -35,8 +35,7 @@ BatchRing::BatchRing(const ImageShape& shape, int batch, int slots, ImageForm fo
     labels_.resize(samples * count);
     slots_.resize(count);
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::os,
-                fmt::format("no memory for {} batches of {} bytes", count, stride),
+    throw Error(ErrorKind::os, fmt::format("no memory for {} batches of {} bytes", count, stride),
                 "lower data.prefetch or data.batch_size");
   }
   for (std::size_t i = 0; i < count; ++i) {

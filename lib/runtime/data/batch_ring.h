@@ -19,7 +19,7 @@ enum class ImageForm : std::uint8_t {
 
 // One batch, alive until the next one is asked for.
 struct Batch {
-  float* images = nullptr;         // [batch, channels, height, width], 64-byte aligned; null with ImageForm::pixels
+  float* images = nullptr;  // [batch, channels, height, width], 64-byte aligned; null with ImageForm::pixels
   std::uint8_t* pixels = nullptr;  // of the same shape; null with ImageForm::numbers
   ViewNumbers* views = nullptr;    // [batch], with the pixels
   std::int32_t* labels = nullptr;  // [batch], -1 where there is no sample; the image there is zero

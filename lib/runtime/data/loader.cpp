@@ -189,8 +189,7 @@ bool Loader::write_label(std::int32_t sample, const Piece& piece, int place) {
 
 void Loader::write_numbers(const Framing& framing, const Piece& piece, int place, Workspace& workspace) {
   const ImageShape& shape = recipe_.data_set.shape();
-  float* planes =
-      batches_.batch(piece.batch).images + static_cast<std::size_t>(place) * shape.elements();
+  float* planes = batches_.batch(piece.batch).images + static_cast<std::size_t>(place) * shape.elements();
   if (framing.sample == kNoSample)
     std::fill_n(planes, shape.elements(), 0.0F);
   else

@@ -35,8 +35,8 @@ struct LoaderOptions {
   job::Augment augment = job::Augment::none;
   std::vector<double> mean, deviation;  // see make_normalisation
   int threads = 2;
-  int prefetch = 4;              // batches
-  bool images = true;            // false: labels alone, for who needs no images; with BadSample::fail
+  int prefetch = 4;    // batches
+  bool images = true;  // false: labels alone, for who needs no images; with BadSample::fail
   ImageForm form = ImageForm::numbers;
   bool evaluation = false;       // every sample once over all ranks, in order
   Timeline* timeline = nullptr;  // gets a span of each piece of a batch that is made; it outlives the loader

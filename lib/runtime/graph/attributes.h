@@ -8,8 +8,8 @@
 
 namespace fleetrun::runtime {
 
-using Attribute = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
-                               std::vector<double>>;
+using Attribute =
+    std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
 using Attributes = std::map<std::string, Attribute>;
 
 std::string describe(

@@ -41,12 +41,11 @@ std::vector<double> first_numbers(const std::array<float, kMaxChannels>& numbers
 void feed_pixels(Program& program, const OpTable& ops, const job::DataSetSpec& set) {
   const ValueId image = program.find("image");
   const Shape shape = program.value(image).shape;
-  const Normalisation normalisation =
-      make_normalisation(set.mean, set.deviation, static_cast<int>(shape[1]));
+  const Normalisation normalisation = make_normalisation(set.mean, set.deviation, static_cast<int>(shape[1]));
   take_over_cast(program, image);
   program.value(image).kind = ValueKind::activation;
-  const ValueId pixels = program.add_value(
-      {.name = "pixels", .dtype = DType::u8, .shape = shape, .kind = ValueKind::feed});
+  const ValueId pixels =
+      program.add_value({.name = "pixels", .dtype = DType::u8, .shape = shape, .kind = ValueKind::feed});
   const ValueId view = program.add_value(
       {.name = "view", .dtype = DType::i32, .shape = {shape[0], kViewNumbers}, .kind = ValueKind::feed});
   Op op = {.type = "crop_mirror_normalize",

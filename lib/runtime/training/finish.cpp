@@ -49,11 +49,10 @@ struct MemoryUse {
 MemoryUse most_memory(Run& run) {
   const Storage& storage = run.trainer.storage();
   const Schedule& schedule = run.trainer.executor().schedule();
-  std::array<std::int64_t, 5> most = {static_cast<std::int64_t>(storage.parameter_bytes()),
-                                      static_cast<std::int64_t>(storage.gradient_bytes()),
-                                      static_cast<std::int64_t>(schedule.arena_bytes),
-                                      static_cast<std::int64_t>(schedule.unshared_bytes - schedule.arena_bytes),
-                                      schedule.in_place_pairs};
+  std::array<std::int64_t, 5> most = {
+      static_cast<std::int64_t>(storage.parameter_bytes()),
+      static_cast<std::int64_t>(storage.gradient_bytes()), static_cast<std::int64_t>(schedule.arena_bytes),
+      static_cast<std::int64_t>(schedule.unshared_bytes - schedule.arena_bytes), schedule.in_place_pairs};
   if (!reports_alone(run))
     run.world.communicator->all_reduce({most.data(), most.size(), DType::i64}, comm::ReduceOp::max);
   return {most[0], most[1], most[2], most[3], most[4]};

@@ -102,19 +102,19 @@ struct Trained {
 
 Trained train_on(ImageForm form, const job::JobSpec& job) {
   Trained trained;
-  device_training::with_trainer(
-      job,
-      [&](Trainer& trainer, comm::Communicator&) {
-        trainer.share_parameters();
-        for (int step = 0; step < 3; ++step) trainer.step(FedBatch(step, job.data.train).in(form), 0.05);
-        trained.weights = trainer.fingerprint();
-        FedBatch last(7, *job.data.test);
-        last.empty(2);
-        trainer.begin_evaluation();
-        trainer.evaluate(last.in(form));
-        trained.loss = trainer.finish_evaluation().loss;
-      },
-      {.feeds = form});
+  device_training::with_trainer(job,
+                                [&](Trainer& trainer, comm::Communicator&) {
+                                  trainer.share_parameters();
+                                  for (int step = 0; step < 3; ++step)
+                                    trainer.step(FedBatch(step, job.data.train).in(form), 0.05);
+                                  trained.weights = trainer.fingerprint();
+                                  FedBatch last(7, *job.data.test);
+                                  last.empty(2);
+                                  trainer.begin_evaluation();
+                                  trainer.evaluate(last.in(form));
+                                  trained.loss = trainer.finish_evaluation().loss;
+                                },
+                                {.feeds = form});
   return trained;
 }
 

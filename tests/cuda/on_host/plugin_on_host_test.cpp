@@ -79,9 +79,9 @@ TEST_CASE("the results of a search are kept for the next start, and rank 0 says 
 }
 
 TEST_CASE("an engine may give other bits each time where the job allows it") {
-  CHECK(kernel_of_convolution(
-            {.exhaustive_search = false, .deterministic = false, .workspace_limit = 1000}) ==
-        "cuDNN NCHW engine 0, 0 bytes of workspace");
+  CHECK(
+      kernel_of_convolution({.exhaustive_search = false, .deterministic = false, .workspace_limit = 1000}) ==
+      "cuDNN NCHW engine 0, 0 bytes of workspace");
 }
 
 TEST_CASE("only with TF32 an engine may take matrix units that round f32") {

@@ -105,9 +105,7 @@ struct Batch50 {
   std::vector<ViewNumbers> views = std::vector<ViewNumbers>(kBatch);
   std::vector<std::int32_t> labels = std::vector<std::int32_t>(kBatch);
 
-  BatchView view() const {
-    return {.labels = labels.data(), .pixels = pixels.data(), .views = views.data()};
-  }
+  BatchView view() const { return {.labels = labels.data(), .pixels = pixels.data(), .views = views.data()}; }
 };
 
 // Steps without a trainer, which would take a second to draw the first weights.
@@ -115,13 +113,12 @@ class Steps {
  public:
   Steps(const job::JobSpec& job, Device& device, const Communicators& ranks) {
     const OpNames device_ops = ops_of(device.kernels());
-    Programs programs =
-        build_programs(job, kFacts, all_ops(),
-                       {.world_size = ranks.flat.size(),
-                        .device_ops = &device_ops,
-                        .narrow = DType::f16,
-                        .feeds = ImageForm::pixels},
-                       {device, ranks.flat, search_options(job.strategy, 1)});
+    Programs programs = build_programs(job, kFacts, all_ops(),
+                                       {.world_size = ranks.flat.size(),
+                                        .device_ops = &device_ops,
+                                        .narrow = DType::f16,
+                                        .feeds = ImageForm::pixels},
+                                       {device, ranks.flat, search_options(job.strategy, 1)});
     storage_ = std::make_unique<Storage>(programs.training, device, *ranks.gradients.front());
     executor_ = std::make_unique<Executor>(std::move(programs.training), all_ops(), device, *storage_,
                                            ranks.gradients, executor_options(job, 0, 1));

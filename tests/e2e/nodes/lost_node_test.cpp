@@ -176,7 +176,8 @@ TEST_CASE("of 3 nodes the one without a network is named by the others, and ends
   }
 }
 
-TEST_CASE("hunt 36: where full packets are lost, the nodes meet, and the ranks say why their sums do not arrive") {
+TEST_CASE(
+    "hunt 36: where full packets are lost, the nodes meet, and the ranks say why their sums do not arrive") {
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
   const Namespaces network(2);
   for (const int node : {0, 1}) network.lose_full_packets(node);
@@ -185,7 +186,8 @@ TEST_CASE("hunt 36: where full packets are lost, the nodes meet, and the ranks s
   const auto ends = cluster.run({"--nproc_per_node=1", "--device=cpu", "job.json"});
   for (const ChildResult& end : ends) {
     CHECK_MESSAGE(end.code == 75, end.err);
-    CHECK_MESSAGE(contains(end.err, "no answer for 5 s; small packets arrive, and full ones do not"), end.err);
+    CHECK_MESSAGE(contains(end.err, "no answer for 5 s; small packets arrive, and full ones do not"),
+                  end.err);
   }
   CHECK(cluster.nothing_left());
 }

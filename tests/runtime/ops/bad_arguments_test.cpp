@@ -72,8 +72,7 @@ TEST_CASE("crop_mirror_normalize wants bytes, a view of each image, and numbers 
     }
     return std::string("no error");
   };
-  CHECK(complaint({2, 3}, attributes) ==
-        "crop_mirror_normalize (y1): view is i32 [2,3], wanted i32 [2,4]");
+  CHECK(complaint({2, 3}, attributes) == "crop_mirror_normalize (y1): view is i32 [2,3], wanted i32 [2,4]");
   Attributes two = attributes;
   two["scale"] = std::vector<double>{1, 2};
   CHECK(complaint({2, 4}, two) ==

@@ -57,12 +57,12 @@ TEST_CASE("the image gets the type of the only cast that reads it") {
 }
 
 TEST_CASE("a cast stays if another op reads the wide image") {
-  const std::string two_readers = fed(
-      "feed image f32[8,2,5,6]\n"
-      "activation narrow f16[8,2,5,6]\n"
-      "activation a f32[8,2,5,6]\n"
-      "cast x=image -> y=narrow {dtype=\"f16\"} forward\n" +
-      kRelu);
+  const std::string two_readers =
+      fed("feed image f32[8,2,5,6]\n"
+          "activation narrow f16[8,2,5,6]\n"
+          "activation a f32[8,2,5,6]\n"
+          "cast x=image -> y=narrow {dtype=\"f16\"} forward\n" +
+          kRelu);
   CHECK(two_readers.find("cast x=image -> y=narrow") != std::string::npos);
   CHECK(two_readers.find("{dtype=\"f32\"; mean") != std::string::npos);
 }

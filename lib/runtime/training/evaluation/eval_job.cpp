@@ -155,8 +155,7 @@ Predicted predict_all(const DataSet& set, const LoaderOptions& options, Evaluato
   page.steps = static_cast<std::uint64_t>(loader.batches_per_epoch());
   loader.start_epoch(0);
   for (std::size_t first = 0; const Batch* batch = loader.next([&] { page.beat(); }); first += size) {
-    evaluator.evaluate(view_of(*batch), std::span(samples).subspan(first, size),
-                       mine.predictions);
+    evaluator.evaluate(view_of(*batch), std::span(samples).subspan(first, size), mine.predictions);
     for (const std::string& why : loader.take_skipped()) mine.skipped.push_back(printable(why));
     page.step = page.step + 1;
     page.beat();
@@ -236,8 +235,8 @@ EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   agree_on_program(world, *device, evaluator.program_text());
 
   page.phase = Phase::evaluating;
-  const auto [mine, skipped] = predict_all(
-      *data.test, evaluation_loader(job, world.env, image_form_for(*device)), evaluator, page);
+  const auto [mine, skipped] =
+      predict_all(*data.test, evaluation_loader(job, world.env, image_form_for(*device)), evaluator, page);
   const std::int64_t all_skipped = tell_skipped(skipped, world, out);
   require_numbers(mine, *data.test);
   const Score score = evaluator.finish();
