@@ -205,7 +205,8 @@ TEST_CASE("every word reaches the program as it was typed") {
     const ChildResult result = run_child({"/bin/bash", "batch"}, options);
     CHECK_MESSAGE(result.code == 0, result.err);
     const std::string got = site.folder.read(target == "slurm" ? "words0" : "words");
-    std::string wanted = std::string("--", 3) + std::string("/bin/echo", 10);  // each with the NUL after it
+    std::string wanted;
+    for (const std::string& word : Words{"--", "/bin/echo"}) wanted += word + '\0';
     for (const std::string& word : kOddWords) wanted += word + '\0';
     CHECK(got.ends_with(wanted));
   }
@@ -269,8 +270,9 @@ TEST_CASE("Slurm starts the job again after code 75, but not for ever") {
 }
 
 TEST_CASE("signals reach the run through ssh, and its exit code comes back") {
-  for (const auto& [signal, code] : {std::pair(SIGINT, 130), std::pair(SIGHUP, 129), std::pair(SIGUSR1, 5)}) {
-    INFO("signal " << signal);
+  for (const auto& each : {std::pair(SIGINT, 130), std::pair(SIGHUP, 129), std::pair(SIGUSR1, 5)}) {
+    const auto& [signal, code] = each;
+    INFO("signal " << each.first);
     const Site site;
     site.render_two("ssh", kWaitingRanks);
     ChildProcess batch({"/bin/bash", "batch"}, site.options());
@@ -341,7 +343,7 @@ TEST_CASE("the schemas refuse a manifest with a mistake") {
   const std::string python = python_for_manifests();
   if (python.empty()) LEAVE_OUT(kNoValidator);
   const TemporaryFolder folder;
-  for (const auto& [file, word] :
+  for (const auto& each :
        {std::pair("resnet50.k8s.yaml", "completionMode"),
         std::pair("resnet50.k8s.yaml", "terminationGracePeriodSeconds"),
         std::pair("resnet50.kubeflow.yaml", "runPolicy"),
@@ -351,10 +353,11 @@ TEST_CASE("the schemas refuse a manifest with a mistake") {
         std::pair("resnet50.jobset.yaml", "terminationGracePeriodSeconds"),
         std::pair("resnet50.volcano.yaml", "minAvailable"), std::pair("resnet50.volcano.yaml", "RestartJob"),
         std::pair("resnet50.volcano.yaml", "terminationGracePeriodSeconds")}) {
+    const auto& [file, word] = each;
     std::string text = content_of(kExamples + "/" + file);
     text.replace(text.find(word), 3, "bad");
     folder.write("bad.yaml", text);
-    INFO(file << ": " << word);
+    INFO(each.first << ": " << each.second);
     CHECK(run_child({python, kChecker, folder / "bad.yaml"}).code == 1);
   }
 }
@@ -396,8 +399,8 @@ TEST_CASE("systemd accepts the unit") {
 TEST_CASE("SIGTERM to fleetrun alone, as systemctl stop of the unit sends it, leaves no process") {
   const Launch launch;
   ChildProcess unit({FLEETRUN_BINARY, "-n", "2", "--device=cpu", "--grace=0.1", "--", "/bin/bash", "-c",
-                     "(trap '' TERM; while :; do sleep 0.05; done) & echo $! > new.$RANK; "
-                     "mv new.$RANK helper.$RANK; trap '' TERM; wait"},
+                     ("(trap '' TERM; while :; do sleep 0.05; done) & echo $! > new.$RANK; "
+                      "mv new.$RANK helper.$RANK; trap '' TERM; wait")},
                     launch.options());
   const pid_t first = launch.pid_in("helper.0"), second = launch.pid_in("helper.1");
   unit.send(SIGTERM);

@@ -14,6 +14,7 @@ struct PixelDefaults {
   std::string mean, deviation;
 };
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefaults& pixels) {
   const auto with = [](std::vector<std::string> formats) { return Condition{"format", std::move(formats)}; };
   const std::vector<Choice> formats = {

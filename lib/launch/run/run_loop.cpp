@@ -413,7 +413,7 @@ void RunLoop::end_processes() {
 }
 
 Patience RunLoop::patience_in_all(Clock::duration time) {
-  return {time, [this, latest = Clock::now() + time, interrupted = patience(time).interrupted] {
+  return {time, [latest = Clock::now() + time, interrupted = patience(time).interrupted] {
             return Clock::now() >= latest || interrupted();
           }};
 }

@@ -87,12 +87,16 @@ void print_search(const job::StrategySpec& strategy, const AlgorithmSearch& sear
 }
 
 // Rank 0 says what it found in the data, and how the programs were made.
-void announce(const job::JobSpec& job, const RankEnv& env, const DataSets& data, const Device& device,
-              const Trainer& trainer, std::ostream& out) {
+void announce(const job::JobSpec& job, const RankEnv& env, const DataSets& data, const Trainer& trainer,
+              std::ostream& out) {
   if (env.rank != 0) return;
   for (const std::string& note : data.notes) out << note << std::endl;
   for (const std::string& message : trainer.pass_messages()) out << message << std::endl;
   print_search(job.strategy, trainer.algorithm_search(), out);
+}
+
+void announce_choices(const RankEnv& env, const Device& device, std::ostream& out) {
+  if (env.rank != 0) return;
   for (const std::string& line : device.choices()) out << line << std::endl;
 }
 
@@ -198,7 +202,8 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
     add_facts_of_programs(card, trainer.executor().program(), trainer.evaluation_executor().program());
   Checkpointing checkpoints({job, world, trainer, card, page, out}, timeline);
   agree_on_program(world, *device, trainer.program_text());
-  announce(job, world.env, data, *device, trainer, out);
+  announce(job, world.env, data, trainer, out);
+  announce_choices(world.env, *device, out);
   const UniqueFd claim = make_folders(job, world.env, trainer);
 
   const Progress progress = begin_or_resume(job, data, loaders, checkpoints);

@@ -9,6 +9,7 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
 
 #include "runtime/data/expect_error.h"
@@ -40,8 +41,8 @@ class NumberSet : public WholeImageSet {
 
  private:
   static std::vector<std::int32_t> labels_of(int samples) {
-    std::vector<std::int32_t> labels;
-    for (int i = 0; i < samples; ++i) labels.push_back(i);
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(samples));
+    std::iota(labels.begin(), labels.end(), 0);
     return labels;
   }
   std::vector<int> broken_;

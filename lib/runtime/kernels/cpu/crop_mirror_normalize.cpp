@@ -37,19 +37,27 @@ void put_number(DType dtype, void* y, std::int64_t at, float number) {
     static_cast<std::uint16_t*>(y)[at] = dtype == DType::f16 ? f32_to_f16(number) : f32_to_bf16(number);
 }
 
+// The memory of one run.
+struct PixelArrays {
+  const std::uint8_t* x;
+  const PixelView* views;
+  void* y;
+  DType dtype;  // of y
+};
+
 // `line` counts the rows of all channels of all images.
-void normalise_line(std::int64_t line, const std::uint8_t* x, const PixelView* views, void* y, DType dtype,
-                    const PixelSizes& sizes, const std::vector<PixelScale>& scales) {
+void normalise_line(std::int64_t line, const PixelArrays& arrays, const PixelSizes& sizes,
+                    const std::vector<PixelScale>& scales) {
   const std::int64_t plane = line / sizes.rows;
-  const PixelView view = views[plane / sizes.channels];
+  const PixelView view = arrays.views[plane / sizes.channels];
   const PixelScale& scale = scales[static_cast<std::size_t>(plane % sizes.channels)];
   const std::int64_t row = line % sizes.rows + view.top;
-  const std::uint8_t* const source = x + (plane * sizes.rows + row) * sizes.columns;
+  const std::int64_t source = (plane * sizes.rows + row) * sizes.columns;  // the place of the row in x
   for (std::int64_t j = 0; j < sizes.columns; ++j) {
     const std::int64_t column = (view.mirrored != 0 ? sizes.columns - 1 - j : j) + view.left;
     const bool inside = row >= 0 && row < sizes.rows && column >= 0 && column < sizes.columns;
-    const float pixel = inside ? static_cast<float>(source[column]) : 0.0F;
-    put_number(dtype, y, line * sizes.columns + j,
+    const float pixel = inside ? static_cast<float>(arrays.x[source + column]) : 0.0F;
+    put_number(arrays.dtype, arrays.y, line * sizes.columns + j,
                view.present != 0 ? (pixel - scale.mean) * scale.scale : 0.0F);
   }
 }
@@ -61,11 +69,12 @@ std::unique_ptr<Kernel> make_crop_mirror_normalize(const OpView& op, Device&) {
   return simple_kernel([sizes, lines, scales = scales_of(op), dtype = op.output("y").dtype,
                         x = op.input_id("x"), view = op.input_id("view"),
                         y = op.output_id("y")](const RunContext& context) {
+    const PixelArrays arrays = {at<std::uint8_t>(context, x), at<PixelView>(context, view), context.data[y],
+                                dtype};
     parallel_for(lines, std::max<std::int64_t>(1, kElementsPerThread / sizes.columns),
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t line = begin; line < end; ++line)
-                     normalise_line(line, at<std::uint8_t>(context, x), at<PixelView>(context, view),
-                                    context.data[y], dtype, sizes, scales);
+                     normalise_line(line, arrays, sizes, scales);
                  });
   });
 }

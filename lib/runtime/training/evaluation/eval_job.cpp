@@ -221,7 +221,8 @@ std::vector<std::string> names_of(const Predictions& predictions, const DataSet&
 EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage& page, std::ostream& out) {
   page.phase = Phase::loading;
   page.beat();
-  const job::JobSpec job = without_pipeline(asked);
+  job::JobSpec job = without_pipeline(asked);
+  job.train.threads = job.train.threads.value_or(world.env.threads);
   const std::unique_ptr<Device> device = make_agreed_device(world, job.strategy);
   const std::optional<ModelCard> card = read_card(job, *world.communicator);
   const DataSets data = open_data(job, card);
@@ -230,8 +231,7 @@ EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   const ModelFacts facts = facts_of_model(job, card, data);
   print_of_first(check_samples(job, card, data, facts), world.env, out);
   const Algorithms algorithms = card && world.env.device == "cpu" ? card->algorithms : Algorithms();
-  Evaluator evaluator(job, facts, algorithms, *device, *world.communicator,
-                      job.train.threads.value_or(world.env.threads));
+  Evaluator evaluator(job, facts, algorithms, *device, *world.communicator);
   agree_on_program(world, *device, evaluator.program_text());
 
   page.phase = Phase::evaluating;

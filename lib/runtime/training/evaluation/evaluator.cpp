@@ -64,21 +64,31 @@ job::JobSpec without_pipeline(job::JobSpec job) {
   return job;
 }
 
+namespace {
+
+// With its layouts on the device, and with the scores as a fetch.
+Program make_program(const job::JobSpec& job, const ModelFacts& facts, const Algorithms& algorithms,
+                     Device& device, int ranks) {
+  Program program = build_evaluation_program(job, facts, all_ops(), ranks);
+  if (image_form_for(device) == ImageForm::pixels) feed_evaluation_pixels(program, all_ops(), job.data);
+  use_algorithms(program, algorithms);
+  propagate_layouts(program, all_ops(), device, {});
+  program.fetches.push_back(find_scores(program));
+  return program;
+}
+
+}  // namespace
+
 Evaluator::Evaluator(const job::JobSpec& job, const ModelFacts& facts, const Algorithms& algorithms,
-                     Device& device, comm::Communicator& communicator, int threads)
+                     Device& device, comm::Communicator& communicator)
     : communicator_(communicator), classes_(facts.classes) {
-  ExecutorOptions options = executor_options(job, 0, threads);
+  ExecutorOptions options = executor_options(job, 0, job.train.threads.value());
   std::vector<std::string> warnings;
   options.team = team_within_limit(options.team, device, warnings);
   device.enter_thread(options.team);  // layouts may depend on the team
 
-  Program program = build_evaluation_program(job, facts, all_ops(), communicator.size());
-  if (image_form_for(device) == ImageForm::pixels) feed_evaluation_pixels(program, all_ops(), job.data);
-  use_algorithms(program, algorithms);
-  propagate_layouts(program, all_ops(), device, {});
-  const ValueId scores = find_scores(program);
-  scores_ = program.value(scores).name;
-  program.fetches.push_back(scores);
+  Program program = make_program(job, facts, algorithms, device, communicator.size());
+  scores_ = program.value(program.fetches.back()).name;
   program_text_ = print_program(program, all_ops());
 
   storage_ = std::make_unique<Storage>(program, device, communicator);

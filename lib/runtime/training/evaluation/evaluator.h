@@ -26,9 +26,9 @@ using Algorithms = std::map<std::string, std::string>;  // of convolutions, by t
 class Evaluator {
  public:
   // Builds the evaluation program of a training of the job. With the algorithms of that training's test pass (ModelCard::algorithms), each
-  // sample gets the same scores to the bit. Rank 0 reads model.pretrained for all ranks. Throws as load_pretrained().
+  // sample gets the same scores to the bit. The job has train.threads. Rank 0 reads model.pretrained for all ranks. Throws as load_pretrained().
   Evaluator(const job::JobSpec& job, const ModelFacts& facts, const Algorithms& algorithms, Device& device,
-            comm::Communicator& communicator, int threads);
+            comm::Communicator& communicator);
 
   // What all ranks must agree on.
   const std::string& program_text() const { return program_text_; }
