@@ -81,6 +81,7 @@ void run_plan(const std::vector<std::string>& arguments) {
   const runtime::ModelFacts facts = runtime::resolve_model_facts(job);
   runtime::StepCosts costs = runtime::step_costs(program_of(job, facts, ranks), runtime::all_ops());
   costs.steps_per_sum = steps_per_sum(job.strategy);
+  costs.batches_in_memory = job.data.prefetch + 1;
   const job::StepShares shares = job::plan_shares(job, ranks);
   const std::optional<int> batch =
       job.train.global_batch ? std::nullopt : std::optional<int>(job.data.batch_size);

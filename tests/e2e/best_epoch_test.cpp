@@ -152,6 +152,38 @@ TEST_CASE(
   CHECK(launch.best() != first);
 }
 
+TEST_CASE("hunt 37: best weights that another training in the folder has set aside come back with a resume") {
+  const Training launch;
+  REQUIRE(train(launch, {"checkpoint.dir=one"}).code == 0);
+  const std::string first = launch.best();
+  REQUIRE(train(launch, {"checkpoint.dir=two", "train.seed=2"}).code == 0);
+  const std::string second = launch.best();
+  REQUIRE(launch.folder.read("output/best.previous.safetensors") == first);
+  const ChildResult more =  // at this rate nothing changes any more, so no later epoch is better
+      train(launch, {"checkpoint.dir=one", "train.epochs=9", "optimizer.learning_rate=1e-30"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK_MESSAGE(contains(more.out, "the best weights of this training so far are " + launch.folder.path() +
+                                       "/output/best.safetensors again"),
+                more.out);
+  CHECK(launch.best() == first);
+  CHECK(launch.folder.read("output/best.1.safetensors") == second);
+}
+
+TEST_CASE("hunt 37: a training that changes the metric of its best epoch twice loses no best weights") {
+  const Training launch;
+  const auto with = [&](const std::string& metric, int epochs) {
+    const ChildResult result =
+        train(launch, {"checkpoint.keep_best=" + metric, "train.epochs=" + std::to_string(epochs)});
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    return launch.best();
+  };
+  const std::string first = with("acc1", 3), second = with("loss", 5);
+  REQUIRE(first != second);
+  with("acc1", 7);
+  CHECK(launch.folder.read("output/best.previous.safetensors") == first);
+  CHECK(launch.folder.read("output/best.1.safetensors") == second);
+}
+
 TEST_CASE("a resume that does not keep the best weights does not make the training forget them") {
   const Training launch;
   REQUIRE(train(launch).code == 0);

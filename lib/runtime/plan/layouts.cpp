@@ -185,7 +185,7 @@ RankMemory memory_of(const RankLayout& layout, const StepCosts& costs, const Pla
                        .gradients = part_from(2) * costs.gradient_bytes,
                        .optimizer = part_from(1) * costs.optimizer_bytes,
                        .activations = costs.activation_bytes * (layout.pipeline == 1 ? 1 : kept),
-                       .buffers = share * costs.buffer_bytes};
+                       .buffers = share * costs.buffer_bytes + costs.batches_in_memory * costs.batch_bytes};
   if (layout.sharding >= 3)
     memory.buffers += 2 * costs.largest_parameter_bytes;  // gathered, and the next one
   return memory;

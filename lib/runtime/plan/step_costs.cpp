@@ -26,6 +26,7 @@ void add_kept(const Value& value, StepCosts& costs) {
     costs.largest_parameter_bytes = std::max(costs.largest_parameter_bytes, bytes);
   }
   if (value.kind == ValueKind::gradient) costs.gradient_bytes += bytes;
+  if (value.kind == ValueKind::feed) costs.batch_bytes += bytes;
   if (value.kind == ValueKind::state)
     (value.of == kNone ? costs.buffer_bytes : costs.optimizer_bytes) += bytes;
 }

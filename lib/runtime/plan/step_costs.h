@@ -22,9 +22,11 @@ struct StepCosts {
   double optimizer_bytes = 0;   // states that belong to a parameter
   double buffer_bytes = 0;      // states that belong to an op (running statistics)
   double activation_bytes = 0;  // as planned: blocks share memory one after the other
+  double batch_bytes = 0;       // of what is fed to a step: images, labels
   double largest_parameter_bytes = 0;
   std::vector<std::int64_t> parameter_elements;  // of each parameter, in the order of their gradients
-  double steps_per_sum = 1;  // of gradients, or of parameters with localsgd; the program does not tell
+  double steps_per_sum = 1;      // of gradients, or of parameters with localsgd; the program does not tell
+  double batches_in_memory = 0;  // that a rank has read, or reads ahead; the program does not tell
   std::vector<ForwardCost> forward;  // in the order of the program
 
   double all_bytes() const {

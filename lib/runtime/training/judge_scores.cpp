@@ -95,6 +95,8 @@ void take_over_best(Run& run, job::Metric metric) {
     state.best = in_file;
     return;
   }
+  if (is_of_training(run, state.best, metric) && bring_best_back(run.job.output, *state.best, run.out))
+    return;
   if (state.best) tell_lost_best(run, *state.best, metric);
   state.best.reset();
   if (run.job.model.pretrained) require_not_set_aside(*run.job.model.pretrained, run);

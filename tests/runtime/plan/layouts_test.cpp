@@ -59,6 +59,13 @@ TEST_CASE(
   CHECK(in_sets.optimizer == 4e8);
 }
 
+TEST_CASE("a rank has the batches in memory that it reads ahead") {
+  StepCosts costs = eight_layers();
+  costs.batch_bytes = 1e9;
+  costs.batches_in_memory = 5;
+  CHECK(memory_of({.data_parallel = 8}, costs, kMachine).buffers == 8e6 + 5e9);
+}
+
 TEST_CASE("the owner of a parameter that has most elements needs most of what sharding divides") {
   StepCosts costs = eight_layers();
   costs.parameter_elements = {140, 20, 20, 20};  // of 200

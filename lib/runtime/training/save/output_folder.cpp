@@ -96,12 +96,17 @@ std::string numbered_best(const std::string& path, const std::string& training) 
   }
 }
 
-// Where the best weights go when a training begins. Its own do not replace those of another training.
+// Where the best weights go when a training begins. Its own do not replace those of another training, and its own are not replaced.
 std::string path_aside(const job::OutputSpec& output, const std::string& training) {
   const std::string path = best_path(output), previous = previous_best_path(output);
-  const bool stays =
-      is_of_training(path, training) && is_taken(previous) && !is_of_training(previous, training);
-  return stays ? numbered_best(path, training) : previous;
+  if (!is_taken(previous)) return previous;
+  if (is_of_training(previous, training)) return free_weights_path(path);
+  return is_of_training(path, training) ? numbered_best(path, training) : previous;
+}
+
+void rename_best(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    throw Error(ErrorKind::create, fmt::format("renaming {} to {}: {}", from, to, describe_errno(errno)));
 }
 
 // Gives the file a second name, with its content as it is now.
@@ -181,13 +186,27 @@ void require_own_best(const job::OutputSpec& output) {
 
 std::optional<ScoredEpoch> read_best(const job::OutputSpec& output) { return read_score(best_path(output)); }
 
+bool bring_best_back(const job::OutputSpec& output, const ScoredEpoch& score, std::ostream& out) {
+  const std::string path = best_path(output), previous = previous_best_path(output);
+  if (read_score(previous) != score) return false;
+  if (is_taken(path)) {
+    const std::string aside = free_weights_path(path);
+    rename_best(path, aside);
+    out << fmt::format("the best weights of another training are {} now", printable(aside)) << std::endl;
+  }
+  rename_best(previous, path);
+  out << fmt::format("the best weights of this training so far are {} again, which was {}", printable(path),
+                     printable(previous))
+      << std::endl;
+  return true;
+}
+
 void set_best_aside(const job::OutputSpec& output, const std::string& training, std::ostream& out) {
   const std::string path = best_path(output);
   if (!is_taken(path)) return;
   const bool is_ours = is_of_training(path, training);
   const std::string aside = path_aside(output, training);
-  if (::rename(path.c_str(), aside.c_str()) != 0)
-    throw Error(ErrorKind::create, fmt::format("renaming {} to {}: {}", path, aside, describe_errno(errno)));
+  rename_best(path, aside);
   out << fmt::format("the best weights of {} are {} now",
                      is_ours ? "this training so far" : "an earlier training", printable(aside))
       << std::endl;

@@ -26,12 +26,10 @@ struct Need {
   double all() const { return of_batch + fixed; }
 };
 
-Need need_of(const job::JobSpec& job, const ModelFacts& facts, int batch, int world_size) {
+Need need_of(const job::JobSpec& job, const ModelFacts& facts, int world_size) {
   const StepCosts costs =
       step_costs(build_training_program(job, facts, all_ops(), {.world_size = world_size}), all_ops());
-  double image = sizeof(float);
-  for (const std::int64_t side : facts.input_shape) image *= static_cast<double>(side);
-  Need need = {.of_batch = costs.activation_bytes + image * batch * (job.data.prefetch + 1)};
+  Need need = {.of_batch = costs.activation_bytes + costs.batch_bytes * (job.data.prefetch + 1)};
   const bool each_keeps_a_part =
       job.strategy.sharding || job.strategy.build_strategy.reduce_strategy == job::ReduceStrategy::Reduce;
   if (!each_keeps_a_part) need.fixed = costs.all_bytes() - costs.activation_bytes;
@@ -54,7 +52,7 @@ void check_memory(const job::JobSpec& job, const ModelFacts& facts, const RankEn
   if (job.strategy.pipeline || host.total <= 0) return;
   const job::StepShares shares = job::plan_shares(job, env.world_size);
   const int batch = shares.largest();
-  const Need need = need_of(job, facts, batch, env.world_size);
+  const Need need = need_of(job, facts, env.world_size);
   const auto room = static_cast<double>(host.total + host.swap);
   if (kSureOfNeed * need.all() * env.local_size <= room) return;
   const bool is_global = job.train.global_batch.has_value();
