@@ -121,6 +121,25 @@ TEST_CASE(
   check_refused(pictures.evaluate(), "without data.split, the job has 0.2");
 }
 
+TEST_CASE("hunt 37: eval of a model on the folder that its training has split says so") {
+  const Pictures pictures;
+  REQUIRE(pictures.train_on().code == 0);
+  const auto evaluate_on = [&](const std::string& folder) {
+    const ChildResult result = pictures.run_words({"eval", "--device=cpu", "out/model.safetensors", folder});
+    CHECK_MESSAGE(result.code == 0, result.err);
+    return result.err;
+  };
+  const std::string warning =
+      "warning: the model was trained on 44 of these 54 samples (data.split 0.2); fleetrun eval JOB.json evaluates "
+      "it on the 10 others\n";
+  CHECK_MESSAGE(contains(evaluate_on("train"), warning), evaluate_on("train"));
+  fs::rename(pictures.folder / "train", pictures.folder / "moved");
+  CHECK(contains(evaluate_on("moved"), warning));
+  fs::copy(pictures.folder / "moved", pictures.folder / "other", fs::copy_options::recursive);
+  fs::remove(pictures.folder / "other/a/0.png");
+  CHECK_FALSE(contains(evaluate_on("other"), "was trained on"));
+}
+
 TEST_CASE("eval warns if a model file does not say which samples its training has set aside") {
   const Pictures pictures;
   REQUIRE(pictures.run_words({"export", "job.json", "weights.safetensors"}).code == 0);

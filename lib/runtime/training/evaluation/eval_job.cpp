@@ -24,6 +24,7 @@
 #include "runtime/checkpoint/model_card.h"
 #include "runtime/data/formats/class_names.h"
 #include "runtime/data/order/sampler.h"
+#include "runtime/data/split.h"
 #include "runtime/observe/gather_texts.h"
 #include "runtime/training/evaluation/evaluator.h"
 #include "runtime/training/ranks/agree_on_data.h"
@@ -87,6 +88,21 @@ std::vector<std::string> check_split(const job::JobSpec& job, const std::optiona
       keys.empty()
           ? "data.split=null data.test.format=image_folder data.test.path=FOLDER evaluates it on other samples"
           : keys + " evaluates it on the samples that its training has set aside");
+}
+
+// A warning if data.test has the samples that the training of the model has shared by data.split: it was trained on most of them.
+std::vector<std::string> check_trained_samples(const job::JobSpec& job, const std::optional<ModelCard>& card,
+                                               const DataSet& test) {
+  if (job.data.split || !card || !card->split) return {};
+  const SplitFacts& was = *card->split;
+  if (was.share == 0 || test.size() != was.train + was.evaluation) return {};
+  const SplitSet parts =
+      split_data_set(open_test_set(*job.data.test, card->class_names), was.share, was.seed);
+  if (make_split_facts(was.share, was.seed, *parts.train, *parts.test) != was) return {};
+  return {fmt::format(
+      "warning: the model was trained on {} of these {} samples (data.split {}); fleetrun eval JOB.json evaluates it "
+      "on the {} others",
+      was.train, test.size(), was.share, was.evaluation)};
 }
 
 // Warnings if the model sees other numbers than in its training, or perhaps other labels.
@@ -228,6 +244,7 @@ EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   const DataSets data = open_data(job, card);
   agree_on_data(world, data);
   print_of_first(check_split(job, card, data.split), world.env, out);
+  if (world.env.rank == 0) print_of_first(check_trained_samples(job, card, *data.test), world.env, out);
   const ModelFacts facts = facts_of_model(job, card, data);
   print_of_first(check_samples(job, card, data, facts), world.env, out);
   const Algorithms algorithms = card && world.env.device == "cpu" ? card->algorithms : Algorithms();
