@@ -65,6 +65,7 @@ ExaminedRun examined_run(const StartRequest& request, const std::optional<Member
   run.nccl = lint_nccl_variables(request);
   add_ports(request.cluster, !members, run);
   if (!job) return run;
+  run.chooses_ports = true;
   run.folders.emplace_back("output.dir", job->spec.output.dir);
   if (job->spec.checkpoint.dir) run.folders.emplace_back("checkpoint.dir", *job->spec.checkpoint.dir);
   run.data_lists = data_lists_of(job->spec);

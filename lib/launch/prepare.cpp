@@ -82,7 +82,9 @@ HostFacts probe(const LaunchOptions& options) {
 
 std::optional<Membership> find_members(const LaunchOptions& options, const HostFacts& host) {
   if (!asks_for_several_nodes(options)) return std::nullopt;
-  return resolve_membership(options, resolve_names(options), host);
+  Membership members = resolve_membership(options, resolve_names(options), host);
+  if (!members.warning.empty()) log_line("fleetrun", "warning: " + members.warning);
+  return members;
 }
 
 namespace {

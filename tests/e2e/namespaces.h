@@ -105,6 +105,10 @@ class Namespaces {
   void drop_one_way(int node) const { rule(node, "input", "drop"); }
   // Nobody can connect to the node, and its own connections work.
   void refuse_connections(int node) const { rule(node, "input", "tcp flags & (syn | ack) == syn drop"); }
+  // Nobody can connect to the ports of the node that the kernel chooses.
+  void close_chosen_ports(int node) const {
+    rule(node, "input", "tcp flags & (syn | ack) == syn tcp dport 32768-60999 drop");
+  }
   void set_mtu(int node, int bytes) const {
     ip({"-n", name(node), "link", "set", "eth0", "mtu", std::to_string(bytes)});
   }

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 
@@ -20,11 +21,15 @@ constexpr int kIdleSeconds = 1;
 constexpr int kPauseSeconds = 1;
 constexpr int kQuestions = (static_cast<int>(kPeerSilence.count()) - kIdleSeconds) / kPauseSeconds;
 
+// Packets count as small if they have less than this part of a full one on average.
+constexpr std::int64_t kSmallPart = 3;
+
 // tcp_info of glibc, and what Linux (linux/tcp.h, which cannot be included beside it) has after it.
 struct LongTcpInfo {
   tcp_info known;
   std::uint64_t pacing_rate, max_pacing_rate;
-  std::uint64_t bytes_acked;
+  std::uint64_t bytes_acked, bytes_received;
+  std::uint32_t segments_out, segments_in, not_sent, least_round_trip, data_segments_in, data_segments_out;
 };
 static_assert(sizeof(tcp_info) == 104);
 
@@ -86,8 +91,13 @@ bool loses_full_packets(int fd) {
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &facts, &size) != 0 || size < sizeof facts ||
       ::ioctl(fd, SIOCOUTQ, &waiting) != 0)
     return false;
+  // Those that are still unanswered, and those that were sent again, are among data_segments_out.
+  const std::int64_t answered =
+      std::int64_t{facts.data_segments_out} - facts.known.tcpi_unacked - facts.known.tcpi_total_retrans;
   const auto full = static_cast<std::int64_t>(facts.known.tcpi_snd_mss);
-  return facts.known.tcpi_retransmits > 0 && waiting >= full && facts.bytes_acked < facts.known.tcpi_snd_mss;
+  const auto bytes = static_cast<std::int64_t>(facts.bytes_acked);
+  const bool only_small = bytes < full || bytes < std::max<std::int64_t>(answered, 1) * full / kSmallPart;
+  return facts.known.tcpi_retransmits > 0 && waiting >= full && only_small;
 }
 
 std::chrono::milliseconds unanswered_for(int fd) {

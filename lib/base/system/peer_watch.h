@@ -24,7 +24,7 @@ PeerState state_of_peer(int fd);
 // Makes the packets of both directions small enough for any way. Call it before connect().
 void send_small_packets(int fd);
 
-// Whether bytes in full packets wait for an answer, and none in such packets has ever been answered.
+// Whether bytes in full packets wait for an answer, and the packets that were answered so far were small.
 bool loses_full_packets(int fd);
 constexpr std::string_view kFullPacketsLost =
     "small packets arrive, and full ones do not: is the MTU of the way smaller than that of the interface?";

@@ -15,7 +15,8 @@ std::optional<int> first_to_lose(const Failings& failings, int self) {
     const auto& theirs = failings[static_cast<std::size_t>(lost)];
     if (!theirs) return who;
     if (!theirs->lost) return std::nullopt;
-    if (theirs->lost->rank == who) return who;
+    if (theirs->lost->rank == who)  // the one with the weaker evidence only saw the other one give up
+      return theirs->lost->state > failings[static_cast<std::size_t>(who)]->lost->state ? lost : who;
     who = lost;
   }
   return self;

@@ -131,8 +131,11 @@ int follow(const DoctorRequest& request, EventLoop& loop, NodeSession& session,
 
 int examine_together(const DoctorRequest& request, NodeFacts facts) {
   const Pipe front = make_pipe();  // both ends stay open, because here no front process can be lost
-  std::vector<int> ports = request.run.required_ports;
-  ports.insert(ports.end(), request.run.usual_ports.begin(), request.run.usual_ports.end());
+  std::vector<int> ports;
+  if (!request.run.chooses_ports) {
+    ports = request.run.required_ports;
+    ports.insert(ports.end(), request.run.usual_ports.begin(), request.run.usual_ports.end());
+  }
   const std::string any = request.cluster.ipv6 ? "::" : "0.0.0.0";
   const ProbeServer server(request.members->address.empty() ? any : request.members->address, ports);
   facts.probe = {request.members->address, server.port()};

@@ -18,6 +18,7 @@ struct ExaminedRun {
   std::vector<std::string> data_lists;                       // files, or folders with data
   std::string address;                                       // where the ranks listen; "": on all addresses
   std::vector<int> required_ports, usual_ports;
+  bool chooses_ports = false;     // a job file: its ranks also listen on ports that the kernel chooses
   std::vector<std::string> nccl;  // what lint_nccl() says about the variables
 };
 

@@ -233,6 +233,15 @@ std::string meeting_source(const LaunchOptions& options) {
   return options.rdzv_endpoint.value ? options.rdzv_endpoint.source : options.master_addr.source;
 }
 
+// Debian's /etc/hosts gives the name of the host an address of loopback. On one host the nodes meet there all the same.
+std::string warn_of_loopback(const std::string& name, const std::string& address, const std::string& source) {
+  if (!is_loopback(address) || name == address || name.starts_with("localhost")) return "";
+  return fmt::format(
+      "{0} names {1}, which is {2} on this host: nodes on other hosts cannot reach that; give its address instead, or "
+      "correct the line of {1} in /etc/hosts",
+      source, name, address);
+}
+
 Membership members_of_master(const LaunchOptions& options, const HostFacts& host) {
   const int nodes = options.nnodes.value->most;
   const std::optional<Endpoint> meeting = named_meeting(options);
@@ -266,7 +275,8 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
           .address = address_of_host(options, {address, meeting->port}),
           .meeting = {address, meeting->port},
           .may_be_first = here && rank.value_or(0) == 0,
-          .names = {}};
+          .names = {},
+          .warning = warn_of_loopback(meeting->host, address, meeting_source(options))};
 }
 
 }  // namespace

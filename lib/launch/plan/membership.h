@@ -23,6 +23,7 @@ struct Membership {
   bool may_be_first = false;                // the meeting point is on this host
   std::vector<std::string> names;           // of all nodes, in order; none with --master
   std::vector<std::string> addresses = {};  // the same as numeric addresses
+  std::string warning = {};                 // of a meeting point that other hosts cannot reach
 
   std::string name_of(int node) const;  // "node 2 (10.0.0.3)"
 };

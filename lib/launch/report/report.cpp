@@ -239,6 +239,11 @@ std::string describe_end(const ExitReport& report) {
   return sentence + "\n";
 }
 
+std::string describe_end_elsewhere(ExitReport report) {
+  report.error_was_shown = false;
+  return describe_end(report);
+}
+
 std::string describe_cause(const Verdict& verdict, const std::vector<std::string>& command) {
   return fmt::format(fmt::runtime(facts_of(verdict.cause).sentence),
                      fmt::arg("rank", verdict.rank ? verdict.number_of(*verdict.rank) : -1),
@@ -273,7 +278,9 @@ std::string describe(const ExitReport& report) {
   const Verdict& verdict = report.verdict;
   const bool all_well = report.whole ? report.whole->exit_code == 0 : verdict.cause == Cause::finished;
   if (all_well) return "";
-  std::string text = report.whole ? report.whole->block : describe_end(report);
+  const bool is_told_by_other =
+      report.whole && !(report.error_was_shown && report.whole->block == describe_end_elsewhere(report));
+  std::string text = is_told_by_other ? report.whole->block : describe_end(report);
   text += roll_call_of_all_nodes(report);
   for (const int rank : ranks_that(verdict, Role::failed_after))
     text +=

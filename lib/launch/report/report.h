@@ -108,6 +108,8 @@ std::string describe_failure(const ExitReport& report);
 
 // What ended the attempt on this node: the sentence, the evidence, the last lines.
 std::string describe_end(const ExitReport& report);
+// The same for the console of another node, on which the error of a job was not shown.
+std::string describe_end_elsewhere(ExitReport report);
 
 JsonValue ranks_json(const ExitReport& report);  // of this node
 JsonValue stragglers_json(const ExitReport& report);

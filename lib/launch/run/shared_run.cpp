@@ -229,7 +229,7 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
   if (told_failure_) ended.failure = failure_here(verdict, time_of_failure());
   if (told_failure_ && verdict.rank) {
     ended.failure->line = describe_failure(report);
-    ended.failure->block = describe_end(report);
+    ended.failure->block = describe_end_elsewhere(report);
     ended.failure->evidence = evidence_json(report);
   }
   sources_.nodes.send(ended);

@@ -63,6 +63,14 @@ TEST_CASE("who failed by itself did not lose a connection, and is not said to be
   CHECK(cause(0, {who_lost(1, PeerState::closed), elsewhere}) == "rank 11 failed in collective 4, barrier");
 }
 
+TEST_CASE(
+    "hunt 38: of two ranks that name each other, the one that heard nothing any more lost the other first") {
+  const std::vector<std::optional<Failing>> answers = {who_lost(1, PeerState::silent),
+                                                       who_lost(0, PeerState::closed)};
+  CHECK(cause(1, answers) == "rank 10 lost the connection to rank 11 on 10.0.0.2: no answer for 5 s");
+  CHECK(cause(0, answers) == "lost the connection to rank 11 on 10.0.0.2: no answer for 5 s");
+}
+
 TEST_CASE("answers that go round in a circle end with what the rank itself saw") {
   CHECK(cause(0, {who_lost(1, PeerState::reset), who_lost(2, PeerState::reset),
                   who_lost(0, PeerState::reset)}) ==

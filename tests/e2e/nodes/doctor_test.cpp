@@ -120,6 +120,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("hunt 38: the doctor of a job looks at the ports that its ranks choose") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const Namespaces network(2);
+  for (const int node : {0, 1}) network.close_chosen_ports(node);
+  for (const bool job : {true, false}) {
+    CAPTURE(job);
+    Cluster cluster(2, &network);
+    for (const int node : {0, 1}) std::ofstream(cluster.folder(node) + "/job.json") << kEndlessJob;
+    const Answer answer = examine(cluster, job ? Words{"--device=cpu", "job.json"} : Words{"/bin/true"});
+    CHECK_MESSAGE(answer.topics() == std::vector<std::string>(job ? 2 : 0, "firewall"), answer.all);
+  }
+}
+
 TEST_CASE("the doctor names a node with an MTU of 576") {
   if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
   const Namespaces network(kNodes);

@@ -36,6 +36,17 @@ TEST_CASE("the quickstart job trains on 2 hosts with 2 ranks each to accuracy 1.
   check_quickstart(cluster);
 }
 
+TEST_CASE("hunt 38: every node's console has the error of a rank, also if the rank is on another node") {
+  Cluster cluster(2);
+  give_quickstart(cluster);
+  std::filesystem::resize_file(cluster.folder(1) + "/patterns/train-images.idx.gz", 20000);
+  for (const ChildResult& end : cluster.run({"--nproc_per_node=1", "--device=cpu", "quickstart.json"})) {
+    CHECK(end.code != 0);
+    CHECK_MESSAGE(contains(end.out + end.err, "train-images.idx.gz"), end.err);
+    CHECK_MESSAGE(contains(end.out + end.err, "rank 1: error: "), end.err);
+  }
+}
+
 TEST_CASE("nodes may have different numbers of ranks, which have different numbers of threads") {
   Cluster cluster(2);
   give_quickstart(cluster);

@@ -220,6 +220,17 @@ TEST_CASE("with --master the first node is the one at whose address the nodes me
   CHECK(other.host == "");
 }
 
+TEST_CASE("hunt 38: a meeting point whose name means loopback here is warned of") {
+  CHECK(members_of({"--nnodes=2", "--master=localhost:7000"}).warning.empty());
+  CHECK(members_of({"--nnodes=2", "--master=127.0.0.1:7000"}).warning.empty());
+  CHECK(members_of({"--nnodes=2", "--master=10.0.0.1:7000"}).warning.empty());
+  CHECK(
+      members_of({"--nnodes=2", "--master=127.1:7000"})
+          .warning ==  // a name that needs no entry in /etc/hosts
+      "--master names 127.1, which is 127.0.0.1 on this host: nodes on other hosts cannot reach that; give its "
+      "address instead, or correct the line of 127.1 in /etc/hosts");
+}
+
 TEST_CASE("torchrun's words name the meeting point, too") {
   CHECK(members_of({"--nnodes=2", "--rdzv-endpoint=10.0.0.1"}).meeting == Endpoint{"10.0.0.1", 29400});
   CHECK(members_of({"--nnodes=2", "--master-addr=10.0.0.1", "--master-port=7000"}).meeting ==
