@@ -98,7 +98,8 @@ std::string numbered_best(const std::string& path, const std::string& training) 
 
 // Where the best weights go when a training begins. Its own do not replace those of another training, and its own are not replaced.
 std::string path_aside(const job::OutputSpec& output, const std::string& training) {
-  const std::string path = best_path(output), previous = previous_best_path(output);
+  const std::string path = best_path(output);
+  std::string previous = previous_best_path(output);
   if (!is_taken(previous)) return previous;
   if (is_of_training(previous, training)) return free_weights_path(path);
   return is_of_training(path, training) ? numbered_best(path, training) : previous;
