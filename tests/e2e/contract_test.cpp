@@ -223,6 +223,24 @@ TEST_CASE("Ctrl-C ends the wait for a reader that reads nothing, and the rest is
   CHECK(launch.folder.read("log/workerlog.0").size() == 1000000);
 }
 
+TEST_CASE("hunt 39: one signal ends the wait for a reader of both streams, and ps says that the run waits") {
+  const Launch launch;
+  launch.folder.write("run.sh",
+                      "#!/bin/sh\n( sh -c 'echo $$ > pid; exec \"$@\"' sh \"$@\"; echo $? > code ) 2>&1 | "
+                      "while [ ! -e code ]; do sleep 0.01; done\n");
+  ChildProcess run({"/bin/sh", launch.folder / "run.sh", FLEETRUN_BINARY, FAKE_WORKER, "flood", "1000000"},
+                   launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("log/report.json"); }, 60s));
+  const ChildResult ps = launch.run_words({"ps"});
+  CHECK(ps.code == 74);
+  CHECK_MESSAGE(contains(ps.err, "the run in log/ has ended, and waits until somebody reads its output"),
+                ps.err);
+  CHECK_MESSAGE(contains(ps.err, "kill " + launch.folder.read("pid").substr(0, 2)), ps.err);
+  ::kill(launch.pid_in("pid"), SIGTERM);
+  CHECK(run.wait().code == 0);
+  CHECK(launch.folder.read("code") == "0\n");
+}
+
 TEST_CASE("fleetrun stop waits for no reader that reads nothing") {
   const Launch launch;
   ChildProcess run(Launch::command({}, {"flood", "1000000", "ready", "up", "sleep", "100"}),

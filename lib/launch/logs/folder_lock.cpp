@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <ctime>
 #include <string_view>
 
@@ -169,6 +170,16 @@ bool is_locked(const std::string& path) {
   const UniqueFd folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto facts = facts_of(folder.get(), kLockName);
   return facts && is_held(folder.get(), path, *facts);
+}
+
+pid_t pid_of_holder(const std::string& path) {
+  const UniqueFd folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const std::string holder = folder ? read_holder(folder.get()) : "";
+  const std::size_t digits = holder.find_first_of("0123456789");
+  pid_t pid = 0;
+  if (digits != std::string::npos)
+    std::from_chars(holder.data() + digits, holder.data() + holder.size(), pid);
+  return pid;
 }
 
 std::string other_host_of_holder(const std::string& path) {

@@ -27,6 +27,9 @@ void sign(const FolderLock& lock, int folder, const std::string& path, const Loc
 
 bool is_locked(const std::string& path);  // by a fleetrun that runs
 
+// The process that has signed the lock; 0: it is not known.
+pid_t pid_of_holder(const std::string& path);
+
 // The host of the fleetrun that holds it, if that is another one than this. "": nobody holds it, or somebody here.
 std::string other_host_of_holder(const std::string& path);
 

@@ -419,7 +419,8 @@ Patience RunLoop::patience_in_all(Clock::duration time) {
 }
 
 Patience RunLoop::patience(Clock::duration time) {
-  return {time, [this] { return signals_.take() || front_is_gone(); }};
+  // One signal ends all that is shown with this patience.
+  return {time, [this, ends = false]() mutable { return ends = ends || signals_.take() || front_is_gone(); }};
 }
 
 // Also when the loop does not look any more.

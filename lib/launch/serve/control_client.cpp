@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -101,8 +102,13 @@ UniqueFd ControlClient::connect(Time deadline) const {
           fmt::format(
               "a node that shares this folder has its logs beside it: --log_dir={}.node1, or --log_dir={}.HOST",
               folder_, folder_));
-    if (std::chrono::steady_clock::now() >= deadline)
-      throw no_answer(folder_, "it has no socket there; not every file system supports sockets");
+    const bool is_late = std::chrono::steady_clock::now() >= deadline;
+    if (is_late && ::access(fmt::format("{}/{}", folder_, kReportName).c_str(), F_OK) == 0)
+      throw Error(ErrorKind::io,
+                  fmt::format("the run in {}/ has ended, and waits until somebody reads its output", folder_),
+                  fmt::format("kill {} ends the wait; {}/{} says how the run ended", pid_of_holder(folder_),
+                              folder_, kReportName));
+    if (is_late) throw no_answer(folder_, "it has no socket there; not every file system supports sockets");
     std::this_thread::sleep_for(kRetryPause);
   }
 }
