@@ -167,6 +167,34 @@ TEST_CASE("hunt 37: best weights that another training in the folder has set asi
                 more.out);
   CHECK(launch.best() == first);
   CHECK(launch.folder.read("output/best.1.safetensors") == second);
+  const ChildResult other = train(
+      launch, {"checkpoint.dir=two", "train.seed=2", "train.epochs=9", "optimizer.learning_rate=1e-30"});
+  REQUIRE_MESSAGE(other.code == 0, other.err);
+  CHECK(launch.best() == second);
+}
+
+TEST_CASE(
+    "hunt 41: each restart before the first checkpoint keeps the best weights of the attempt before it") {
+  const Training launch;
+  REQUIRE(train(launch, {}, 1).code == 0);
+  const std::string earlier = launch.best();
+  fs::remove_all(launch.folder / "log");
+  ChildProcess child({FLEETRUN_BINARY, "--max_restart=2", "--restart_delay=0.1", "job.json",
+                      "checkpoint.resume=never", "checkpoint.every_epochs=100000", "train.epochs=300"},
+                     launch.options());
+  for (const char* archived : {"log/attempt-0", "log/attempt-1"}) {
+    REQUIRE(
+        comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "best weights: "); }, 60s));
+    for (const pid_t worker : workers_in(launch.folder)) ::kill(worker, SIGKILL);
+    REQUIRE(comes_true([&] { return launch.folder.has(archived); }, 60s));
+  }
+  const ChildResult result = child.wait();
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(launch.folder.read("output/best.previous.safetensors") == earlier);
+  for (const char* name : {"best.1", "best.2"})
+    CHECK_MESSAGE(contains(result.out, "the best weights of this training so far are " +
+                                           launch.folder.path() + "/output/" + name + ".safetensors now"),
+                  result.out);
 }
 
 TEST_CASE("hunt 37: a training that changes the metric of its best epoch twice loses no best weights") {

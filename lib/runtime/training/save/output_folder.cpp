@@ -4,10 +4,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <ostream>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -87,22 +90,27 @@ bool is_of_training(const std::string& path, const std::string& training) {
   return score && !training.empty() && score->training == training;
 }
 
-// Each restart of a training replaces what the restart before it has set aside.
-std::string numbered_best(const std::string& path, const std::string& training) {
-  for (int number = 1;; ++number) {
-    std::string numbered = beside(path, std::to_string(number));
-    if (!is_taken(numbered)) return numbered;
-    if (problem_with(numbered).empty() && is_of_training(numbered, training)) return numbered;
-  }
-}
-
 // Where the best weights go when a training begins. Its own do not replace those of another training, and its own are not replaced.
 std::string path_aside(const job::OutputSpec& output, const std::string& training) {
   const std::string path = best_path(output);
   std::string previous = previous_best_path(output);
-  if (!is_taken(previous)) return previous;
-  if (is_of_training(previous, training)) return free_weights_path(path);
-  return is_of_training(path, training) ? numbered_best(path, training) : previous;
+  const bool stays =
+      is_taken(previous) && (is_of_training(previous, training) || is_of_training(path, training));
+  return stays ? free_weights_path(path) : previous;
+}
+
+// best.previous.safetensors, best.1.safetensors, and so on, up to the first number that is free.
+std::vector<std::string> bests_aside(const job::OutputSpec& output) {
+  std::vector<std::string> paths = {previous_best_path(output)};
+  for (int number = 1;; ++number) {
+    std::string path = beside(best_path(output), std::to_string(number));
+    if (!is_taken(path)) return paths;
+    paths.push_back(std::move(path));
+  }
+}
+
+bool has_score(const std::string& path, const ScoredEpoch& score) {
+  return problem_with(path).empty() && read_score(path) == score;
 }
 
 void rename_best(const std::string& from, const std::string& to) {
@@ -188,16 +196,19 @@ void require_own_best(const job::OutputSpec& output) {
 std::optional<ScoredEpoch> read_best(const job::OutputSpec& output) { return read_score(best_path(output)); }
 
 bool bring_best_back(const job::OutputSpec& output, const ScoredEpoch& score, std::ostream& out) {
-  const std::string path = best_path(output), previous = previous_best_path(output);
-  if (read_score(previous) != score) return false;
+  const std::string path = best_path(output);
+  const std::vector<std::string> paths = bests_aside(output);
+  const auto ours =
+      std::ranges::find_if(paths, [&](const std::string& aside) { return has_score(aside, score); });
+  if (ours == paths.end()) return false;
   if (is_taken(path)) {
     const std::string aside = free_weights_path(path);
     rename_best(path, aside);
     out << fmt::format("the best weights of another training are {} now", printable(aside)) << std::endl;
   }
-  rename_best(previous, path);
+  rename_best(*ours, path);
   out << fmt::format("the best weights of this training so far are {} again, which was {}", printable(path),
-                     printable(previous))
+                     printable(*ours))
       << std::endl;
   return true;
 }

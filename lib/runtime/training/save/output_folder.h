@@ -42,12 +42,11 @@ std::string best_path(const job::OutputSpec& output);
 void require_own_best(const job::OutputSpec& output);
 // The score in the file; none: there is no file, or it has no score.
 std::optional<ScoredEpoch> read_best(const job::OutputSpec& output);
-// Another training in the same folder may have renamed the best weights of this one to best.previous.safetensors. If that file has
-// this score, it gets its name back, the other training's file gets a number, and a line says so. Throws Error(create).
+// Another training in the same folder may have renamed the best weights of this one to best.previous.safetensors or best.1.safetensors. If
+// such a file has this score, it gets its name back, the other training's file gets a number, and a line says so. Throws Error(create).
 bool bring_best_back(const job::OutputSpec& output, const ScoredEpoch& score, std::ostream& out);
-// Renames the file to best.previous.safetensors, if there is one, and prints that. If this `training` (its id) wrote it,
-// and best.previous.safetensors is of another training, the name is best.1.safetensors, or the next number that is free or of this training.
-// If this training wrote best.previous.safetensors, the name is best.1.safetensors, or the next number that is free. Throws Error(create).
+// Renames the file to best.previous.safetensors, if there is one, and prints that. If this `training` (its id) wrote it or
+// best.previous.safetensors, the name is best.1.safetensors, or the next number that is free. Throws Error(create).
 void set_best_aside(const job::OutputSpec& output, const std::string& training, std::ostream& out);
 // Whether set_best_aside() would rename or replace this file.
 bool is_moved_by_set_best_aside(const std::string& path, const job::OutputSpec& output,
