@@ -21,10 +21,11 @@ constexpr int kIdleSeconds = 1;
 constexpr int kPauseSeconds = 1;
 constexpr int kQuestions = (static_cast<int>(kPeerSilence.count()) - kIdleSeconds) / kPauseSeconds;
 
-// Packets count as small if they have less than this part of a full one on average.
+// Packets count as small if, on average, they have less than 1 / kSmallPart of the bytes of a full packet.
 constexpr std::int64_t kSmallPart = 3;
 
-// tcp_info of glibc, and what Linux (linux/tcp.h, which cannot be included beside it) has after it.
+// The tcp_info of glibc, and the first fields that Linux has after it. linux/tcp.h declares them, but it cannot be included together with
+// netinet/tcp.h.
 struct LongTcpInfo {
   tcp_info known;
   std::uint64_t pacing_rate, max_pacing_rate;
@@ -91,7 +92,7 @@ bool loses_full_packets(int fd) {
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &facts, &size) != 0 || size < sizeof facts ||
       ::ioctl(fd, SIOCOUTQ, &waiting) != 0)
     return false;
-  // Those that are still unanswered, and those that were sent again, are among data_segments_out.
+  // data_segments_out also counts the packets that nobody has answered yet, and those that were sent again.
   const std::int64_t answered =
       std::int64_t{facts.data_segments_out} - facts.known.tcpi_unacked - facts.known.tcpi_total_retrans;
   const auto full = static_cast<std::int64_t>(facts.known.tcpi_snd_mss);

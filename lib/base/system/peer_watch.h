@@ -20,8 +20,8 @@ std::string_view describe(PeerState state);             // "it closed the connec
 // The present state of a connection, after keep_asking() on it.
 PeerState state_of_peer(int fd);
 
-// A network whose packets may be larger than a part of the way allows (jumbo frames, a tunnel) loses them without a word.
-// Makes the packets of both directions small enough for any way. Call it before connect().
+// Makes the packets of both directions so small that every network carries them. Some networks lose larger packets without a word,
+// because an interface allows larger ones than a later part of the way (jumbo frames, a tunnel). Call it before connect().
 void send_small_packets(int fd);
 
 // Whether bytes in full packets wait for an answer, and the packets that were answered so far were small.

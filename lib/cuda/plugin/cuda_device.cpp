@@ -183,7 +183,7 @@ CudaDevice::CudaDevice(const runtime::PluginOptions& options) : options_(options
   if (options.exhaustive_search) keep_algorithms();
 }
 
-// On disk: the next start on this host, and the other ranks on it, need not search.
+// Keeps the results on disk, so that the next start on this host and its other ranks need not search.
 void CudaDevice::keep_algorithms() {
   try {
     algorithms_.keep_in(std::make_unique<runtime::AlgorithmCache>(
@@ -202,8 +202,7 @@ std::string CudaDevice::version() const {
                      options_.channels_last ? "NHWC" : "NCHW");
 }
 
-// Two GPUs that are alike in this are alike in speed. The name of a GPU would say more to people, and less to us: clocks
-// and memory differ between GPUs of one name.
+// GPUs that are equal in these three figures are taken to be equally fast.
 std::string CudaDevice::hardware() const {
   int multiprocessors = 0;
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, options_.index),

@@ -28,7 +28,7 @@ struct PlotArea {
 // What a picture of `columns` pixel columns shows of the points: of each column the first, the lowest, the highest and the last
 // one (M4: Jugel, Jerzak, Hackenbroich, Markl, "M4: A Visualization-Oriented Time Series Data Aggregation", VLDB 2014). The line
 // through them has the same pixels as the line through all points. Points with a number that is not finite, or 1e300 or more, are left out.
-// Their x never falls.
+// The x of `points` never falls.
 Points thin(const Points& points, double first_x, double last_x, std::size_t columns);
 
 // Round numbers from about `low` to about `high`, at most `most` + 1 of them.

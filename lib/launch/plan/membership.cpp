@@ -233,7 +233,7 @@ std::string meeting_source(const LaunchOptions& options) {
   return options.rdzv_endpoint.value ? options.rdzv_endpoint.source : options.master_addr.source;
 }
 
-// Debian's /etc/hosts gives the name of the host an address of loopback. On one host the nodes meet there all the same.
+// Debian's /etc/hosts gives the name of the host an address of loopback. Nodes that are all on this host can meet there.
 std::string warn_of_loopback(const std::string& name, const std::string& address, const std::string& source) {
   if (!is_loopback(address) || name == address || name.starts_with("localhost")) return "";
   return fmt::format(

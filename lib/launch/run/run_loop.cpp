@@ -423,7 +423,7 @@ Patience RunLoop::patience(Clock::duration time) {
   return {time, [this, ends = false]() mutable { return ends = ends || signals_.take() || front_is_gone(); }};
 }
 
-// Also when the loop does not look any more.
+// Asks the kernel, because the loop may no longer run.
 bool RunLoop::front_is_gone() const {
   pollfd front{.fd = world_.front_fd, .events = POLLIN, .revents = 0};  // nobody writes there
   return ::poll(&front, 1, 0) > 0;

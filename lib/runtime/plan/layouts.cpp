@@ -115,7 +115,7 @@ double send_seconds(const RankLayout& layout, const StepCosts& costs, const Plan
   return bytes / (bandwidth * kGiga) + 2 * layout.micro_batches * machine.latency_us / 1e6;
 }
 
-// Of all parameters, the part of the rank that owns the most: 1/ranks if they divide well.
+// Returns the share of all elements that belongs to the rank with the most; it is about 1 / ranks if no parameter is very large.
 double largest_part(const StepCosts& costs, int ranks) {
   const std::vector<std::int64_t>& elements = costs.parameter_elements;
   const std::vector<int> owners = choose_owners(elements, ranks);

@@ -45,7 +45,7 @@ struct MemoryUse {
   std::int64_t parameters = 0, gradients = 0, activations = 0, saved = 0, in_place_pairs = 0;
 };
 
-// Of this rank, or of several: the most that one of them has.
+// Returns the figures of the rank that has the most, or those of this rank when it reports alone.
 MemoryUse most_memory(Run& run) {
   const Storage& storage = run.trainer.storage();
   const Schedule& schedule = run.trainer.executor().schedule();

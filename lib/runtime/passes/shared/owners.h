@@ -1,4 +1,4 @@
-// Which rank owns which parameter: nobody owns a part of one.
+// Decides which rank owns which parameter. No rank owns a part of a parameter.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace fleetrun::runtime {
 
-// In the order in which the backward part makes their gradients.
+// The parameters in the order in which the backward part makes their gradients.
 std::vector<ValueId> parameters_by_gradient(const Program& program);
 
 std::vector<std::int64_t> elements_of(const Program& program, const std::vector<ValueId>& values);
 
-// For each of the parameters with so many elements: the rank that owns the fewest elements so far.
+// Gives each parameter to the rank that owns the fewest elements so far. `elements` has the size of each parameter.
 std::vector<int> choose_owners(const std::vector<std::int64_t>& elements, int ranks);
 
 }  // namespace fleetrun::runtime

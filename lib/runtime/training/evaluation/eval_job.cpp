@@ -90,7 +90,8 @@ std::vector<std::string> check_split(const job::JobSpec& job, const std::optiona
           : keys + " evaluates it on the samples that its training has set aside");
 }
 
-// A warning if data.test has the samples that the training of the model has shared by data.split: it was trained on most of them.
+// Returns a warning if the training of the model has divided the samples of data.test by data.split, because it has trained the model on most
+// of them.
 std::vector<std::string> check_trained_samples(const job::JobSpec& job, const std::optional<ModelCard>& card,
                                                const DataSet& test) {
   if (job.data.split || !card || !card->split) return {};

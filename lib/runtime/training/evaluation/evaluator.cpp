@@ -66,7 +66,7 @@ job::JobSpec without_pipeline(job::JobSpec job) {
 
 namespace {
 
-// With its layouts on the device, and with the scores as a fetch.
+// The program has the layouts of the device, and the scores are its last fetch.
 Program make_program(const job::JobSpec& job, const ModelFacts& facts, const Algorithms& algorithms,
                      Device& device, int ranks) {
   Program program = build_evaluation_program(job, facts, all_ops(), ranks);

@@ -14,8 +14,8 @@ namespace fleetrun::runtime {
 // `threads`: of the rank. `replica`: replicas drop different values of their different samples.
 ExecutorOptions executor_options(const job::JobSpec& job, int replica, int threads);
 
-// In which form batches have their images: a device that works beside the host, and gets copies of them, is given the
-// bytes, a fourth of the numbers, and normalises them.
+// The form in which batches have their images. A device with memory of its own gets the bytes, a fourth of the size of the
+// numbers, and normalises them itself.
 ImageForm image_form_for(Device& device);
 
 SearchOptions search_options(const job::StrategySpec& strategy, int team);
