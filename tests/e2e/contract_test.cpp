@@ -1,6 +1,7 @@
 // What a worker is given, and what the user reads when all goes well.
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <sstream>
 
 #include "e2e/launcher.h"
@@ -207,16 +208,23 @@ TEST_CASE("a reader that pauses, such as a pager, gets everything when it goes o
   CHECK(contains(launch.folder.read("all"), "rank 0 exited with code 3"));
 }
 
+// A run that has ended and waits for a reader that reads nothing: of stdout, and with "2>&1" also of stderr.
+struct UnreadRun : Launch {
+  explicit UnreadRun(const std::string& redirection) {
+    folder.write("run.sh", "#!/bin/sh\n( sh -c 'echo $$ > pid; exec \"$@\"' sh \"$@\"; echo $? > code ) " +
+                               redirection + " | while [ ! -e code ]; do sleep 0.01; done\n");
+    process = std::make_unique<ChildProcess>(
+        Words{"/bin/sh", folder / "run.sh", FLEETRUN_BINARY, FAKE_WORKER, "flood", "1000000"}, options());
+    REQUIRE(comes_true([&] { return folder.has("log/report.json"); }, 60s));
+  }
+
+  std::unique_ptr<ChildProcess> process;
+};
+
 TEST_CASE("Ctrl-C ends the wait for a reader that reads nothing, and the rest is said to be in the log") {
-  const Launch launch;
-  launch.folder.write("run.sh",
-                      "#!/bin/sh\n( sh -c 'echo $$ > pid; exec \"$@\"' sh \"$@\"; echo $? > code ) | "
-                      "while [ ! -e code ]; do sleep 0.01; done\n");
-  ChildProcess run({"/bin/sh", launch.folder / "run.sh", FLEETRUN_BINARY, FAKE_WORKER, "flood", "1000000"},
-                   launch.options());
-  REQUIRE(comes_true([&] { return launch.folder.has("log/report.json"); }, 60s));
+  const UnreadRun launch("");
   ::kill(launch.pid_in("pid"), SIGINT);
-  const ChildResult result = run.wait();
+  const ChildResult result = launch.process->wait();
   CHECK(launch.folder.read("code") == "0\n");
   CHECK(contains(result.err,
                  "fleetrun: nobody reads our output in time; the rest of it is in log/workerlog.0\n"));
@@ -224,20 +232,15 @@ TEST_CASE("Ctrl-C ends the wait for a reader that reads nothing, and the rest is
 }
 
 TEST_CASE("hunt 39: one signal ends the wait for a reader of both streams, and ps says that the run waits") {
-  const Launch launch;
-  launch.folder.write("run.sh",
-                      "#!/bin/sh\n( sh -c 'echo $$ > pid; exec \"$@\"' sh \"$@\"; echo $? > code ) 2>&1 | "
-                      "while [ ! -e code ]; do sleep 0.01; done\n");
-  ChildProcess run({"/bin/sh", launch.folder / "run.sh", FLEETRUN_BINARY, FAKE_WORKER, "flood", "1000000"},
-                   launch.options());
-  REQUIRE(comes_true([&] { return launch.folder.has("log/report.json"); }, 60s));
+  const UnreadRun launch("2>&1");
+  const pid_t pid = launch.pid_in("pid");
   const ChildResult ps = launch.run_words({"ps"});
   CHECK(ps.code == 74);
   CHECK_MESSAGE(contains(ps.err, "the run in log/ has ended, and waits until somebody reads its output"),
                 ps.err);
-  CHECK_MESSAGE(contains(ps.err, "kill " + launch.folder.read("pid").substr(0, 2)), ps.err);
-  ::kill(launch.pid_in("pid"), SIGTERM);
-  CHECK(run.wait().code == 0);
+  CHECK_MESSAGE(contains(ps.err, "kill " + std::to_string(pid) + " ends the wait"), ps.err);
+  ::kill(pid, SIGTERM);
+  CHECK(launch.process->wait().code == 0);
   CHECK(launch.folder.read("code") == "0\n");
 }
 

@@ -48,7 +48,7 @@ struct AlgorithmSource {
 class AlgorithmCache {
  public:
   // From now on a result is looked for in this file, and added to it. The first rank that adds one decides for those
-  // that share the file. A file that cannot be read or written is no error: see problems().
+  // that share the file. If the file cannot be read or written, problems() says why, and nothing is thrown.
   void keep_in(std::unique_ptr<const runtime::AlgorithmCache> file);
 
   // `problem` says everything that the choice depends on. `source.search` runs for the first kernel with that problem;
@@ -56,7 +56,7 @@ class AlgorithmCache {
   Algorithm get(const std::string& problem, const AlgorithmSource& source);
 
   int searches() const { return searches_; }
-  int hits() const { return hits_; }  // problems whose algorithm the file had
+  int hits() const { return hits_; }  // the number of problems for which the file had an algorithm
 
   // Why results are not kept, a text for each reason.
   const std::vector<std::string>& problems() const { return problems_; }

@@ -306,7 +306,7 @@ void LogFolder::remove(const std::string& name) const {
   if (files_->owns(name)) files_->remove(name);
 }
 
-// Appends a page to the reserve and cuts it off again. If there is no reserve yet, it writes a file without a name instead; then a disk
+// Appends a page to the reserve, and removes that page again. If there is no reserve yet, it writes a file without a name instead; then a disk
 // without free inodes is not reported, because open logs can still grow there. statvfs(2) is not enough: it does not know quotas, and ext4
 // may refuse all writes after an error although it does not call itself read-only.
 int LogFolder::problem_of_writing() const {

@@ -105,8 +105,9 @@ using Build = job::BuildStrategySpec;
 
 // 1. From the model and its loss to a program that trains.
 constexpr std::array kBuilding = {
-    Pass{"cast_forward", wants_amp, cast_model},     // before the backward part, which follows the casts back
-    Pass{"feed_pixels", feeds_pixels, take_pixels},  // after the casts, the first of which it takes over
+    Pass{"cast_forward", wants_amp, cast_model},  // before the backward part, which follows the casts back
+    Pass{"feed_pixels", feeds_pixels,
+         take_pixels},  // after the casts, because it replaces the cast of the image
     Pass{"append_backward", always, append_gradients},
     Pass{"append_optimizer", always, append_updates},
 };

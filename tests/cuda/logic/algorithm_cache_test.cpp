@@ -52,7 +52,7 @@ std::unique_ptr<const runtime::AlgorithmCache> file_in(const TemporaryFolder& fo
   return std::make_unique<runtime::AlgorithmCache>(folder.path(), "this GPU");
 }
 
-// A library that offers two algorithms, of which the search finds the one called `fastest`.
+// A library that offers the algorithms "one" and "two". Its search finds `fastest`.
 AlgorithmSource library_with(const std::string& fastest) {
   return {.search = [=] { return Algorithm{.name = fastest}; },
           .find = [](const std::string& name) -> std::optional<Algorithm> {

@@ -66,7 +66,7 @@ class ListReader {
   }
 
  private:
-  // A line with # in front may still be about a file whose name begins so.
+  // The name of a file may also begin with #.
   bool is_comment(std::string_view line, std::size_t blank) const {
     if (line.front() != '#') return false;
     return blank == std::string_view::npos ||
