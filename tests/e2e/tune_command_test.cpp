@@ -1,5 +1,6 @@
 // fleetrun tune, strategy.auto and fleetrun plan, with real ranks.
 #include <algorithm>
+#include <sstream>
 
 #include "e2e/launcher.h"
 
@@ -203,6 +204,47 @@ TEST_CASE("plan leaves out layouts that a training of the job cannot have") {
   const std::string localsgd = plan({"strategy.localsgd=true"});
   CHECK_FALSE(contains(localsgd, ", pipeline "));
   CHECK_FALSE(contains(localsgd, ", sharding "));
+}
+
+// The columns of a layout in the table of plan, in GiB: "all", and "buffer", which has the batches that are read ahead.
+double planned_gib_without_batches(const std::string& table, const std::string& layout) {
+  const std::size_t row = table.find("\n" + layout + "  ");
+  REQUIRE_MESSAGE(row != std::string::npos, table);
+  std::istringstream columns(table.substr(row + 1 + layout.size()));
+  double parameters = 0, gradients = 0, optimizer = 0, activations = 0;
+  columns >> parameters >> gradients >> optimizer >> activations;
+  return parameters + gradients + optimizer + activations;
+}
+
+TEST_CASE("plan predicts what ranks keep of a model of few, large layers") {
+  const TunedLaunch launch;
+  launch.folder.write("large.json", R"({
+"model": {"name": "mlp", "hidden": [8192, 4096]},
+"data": {"train": {"format": "synthetic", "samples": 8, "shape": [3, 32, 32], "classes": 4}, "batch_size": 4},
+"train": {"max_steps": 1}
+})");
+  const ChildResult plan = launch.run({"plan", "--hosts=1", "--gpus=2", "large.json"});
+  REQUIRE_MESSAGE(plan.code == 0, plan.err);
+  const auto stage = [](int number) {
+    return Words{"strategy.sharding=true", "strategy.sharding_configs.stage=" + std::to_string(number)};
+  };
+  const std::vector<std::pair<std::string, Words>> layouts = {
+      {"data parallel 2", {}},
+      {"data parallel 2, sharding stage 1", stage(1)},
+      {"data parallel 2, sharding stage 2", stage(2)},
+      {"data parallel 2, sharding stage 3", stage(3)},
+      {"data parallel 1, pipeline 2 of 8 micro batches", {"strategy.pipeline=true", "data.batch_size=8"}}};
+  for (const auto& [layout, keys] : layouts) {
+    CAPTURE(layout);
+    Words words = {"--nproc_per_node=2", "--device=cpu", "large.json"};
+    words.insert(words.end(), keys.begin(), keys.end());
+    const ChildResult run = launch.run(words);
+    REQUIRE_MESSAGE(run.code == 0, run.err);
+    const auto train = nlohmann::json::parse(launch.folder.read("log/train.json"));
+    const double kept = train["parameter_bytes"].get<double>() + train["gradient_bytes"].get<double>() +
+                        train["activation_bytes"].get<double>();
+    CHECK(planned_gib_without_batches(plan.out, layout) == doctest::Approx(kept / (1 << 30)).epsilon(0.05));
+  }
 }
 
 TEST_CASE("plan divides train.global_batch among the ranks, and leaves out pipelines with it") {

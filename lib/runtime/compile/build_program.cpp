@@ -1,5 +1,6 @@
 #include "runtime/compile/build_program.h"
 
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -91,8 +92,14 @@ Program build_smaller_program(const Recipe& recipe) {
   return std::move(compilation.training);
 }
 
+// For whom the programs are.
+struct Receiver {
+  const Target* target = nullptr;  // null: for any device
+  std::optional<int> rank = {};    // none: the programs of all ranks
+};
+
 Programs compile(const job::JobSpec& whole_job, const ModelFacts& facts, const OpTable& ops,
-                 const PassSettings& settings, const Target* target) {
+                 const PassSettings& settings, const Receiver& receiver) {
   job::JobSpec job = whole_job;
   job::MicroBatches micro_batches;
   if (job.strategy.pipeline) {
@@ -105,15 +112,16 @@ Programs compile(const job::JobSpec& whole_job, const ModelFacts& facts, const O
   Compilation compilation = {.job = job,
                              .context = context,
                              .narrow = settings.narrow,
-                             .target = target,
+                             .target = receiver.target,
+                             .rank = receiver.rank,
                              .micro_batches = micro_batches.count,
                              .feeds = settings.feeds};
   compilation.loss = add_training_forward(compilation.training, job, facts, batch, context);
-  if (target != nullptr) {
+  if (receiver.target != nullptr) {
     compilation.smaller = build_smaller_program(recipe);
-    compilation.takes_smaller = recipe.shares.of(target->communicator.rank()).count < batch;
-    compilation.evaluation = build_evaluation_program(job, facts, ops, settings.world_size);
+    compilation.takes_smaller = recipe.shares.of(*receiver.rank).count < batch;
   }
+  if (receiver.rank) compilation.evaluation = build_evaluation_program(job, facts, ops, settings.world_size);
   run_passes(compilation, settings.watcher);
   return {.training = std::move(compilation.training),
           .evaluation = std::move(compilation.evaluation),
@@ -126,12 +134,17 @@ Programs compile(const job::JobSpec& whole_job, const ModelFacts& facts, const O
 
 Program build_training_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
                                const PassSettings& settings) {
-  return compile(job, facts, ops, settings, nullptr).training;
+  return compile(job, facts, ops, settings, {}).training;
+}
+
+Program build_part_of_rank(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
+                           const PassSettings& settings, int rank) {
+  return compile(job, facts, ops, settings, {.rank = rank}).training;
 }
 
 Programs build_programs(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
                         const PassSettings& settings, const Target& target) {
-  return compile(job, facts, ops, settings, &target);
+  return compile(job, facts, ops, settings, {.target = &target, .rank = target.communicator.rank()});
 }
 
 Program build_evaluation_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,

@@ -25,6 +25,11 @@ struct PassSettings {
 Program build_training_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
                                const PassSettings& settings);
 
+// What `rank` has of the training program: the stage of a pipeline, or with sharding the updates that it owns. It has no layouts and
+// algorithms of a device. If the ranks do not divide a global batch, the rank has the larger share.
+Program build_part_of_rank(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
+                           const PassSettings& settings, int rank);
+
 // What the device of a target runs.
 struct Programs {
   Program training;       // this rank's part, with its layouts

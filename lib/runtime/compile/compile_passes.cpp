@@ -163,7 +163,7 @@ void cut_stages(Compilation& compilation) {
 void keep_own_stage(Compilation& compilation) {
   const job::StrategySpec& strategy = compilation.context.strategy;
   const int stages = compilation.context.stages;
-  const PipelinePlace place = {compilation.target->communicator.rank() % stages, stages};
+  const PipelinePlace place = {*compilation.rank % stages, stages};
   compilation.whole = std::move(compilation.training);
   compilation.training =
       stage_program(compilation.whole, {.place = place,
@@ -176,7 +176,7 @@ void keep_own_stage(Compilation& compilation) {
 void keep_own_part(Compilation& compilation) {
   compilation.whole = compilation.training;
   const PassContext& context = compilation.context;
-  const int place = compilation.target->communicator.rank() % sharding_groups(context).ranks;
+  const int place = *compilation.rank % sharding_groups(context).ranks;
   if (compilation.takes_smaller) compilation.training = compilation.smaller;
   keep_own_updates(compilation.training, place,
                    shards_gradients(context.strategy) ? OwnGradients::alone : OwnGradients::kept);

@@ -157,10 +157,14 @@ constexpr std::array kStrategy = {
 constexpr std::array kPlacing = {
     Pass{"search_algorithms", always, choose_algorithms},  // before layouts, which follow the algorithm
     Pass{"propagate_layouts", always, place_in_layouts},
+};
+
+// 4. From the programs of all ranks to those of one.
+constexpr std::array kDividing = {
     Pass{"evaluate_averages", wants_averages,
-         evaluate_averages},  // after it, which finds parameters by their names
+         evaluate_averages},  // after layouts, which find parameters by their names
     Pass{"gather_parameters", shards,
-         gather_kept_values},  // after both, which give values their layouts and names
+         gather_kept_values},  // after all that give values their layouts and names
     Pass{"assign_stages", has_stages,
          cut_stages},  // after the layouts, so that stages agree on those of what they send
     // Last: until here all ranks have the same program.
@@ -212,6 +216,7 @@ void run_passes(Compilation& compilation, const PassWatcher& watcher) {
   run_strategy(compilation, watcher);
   check_device(compilation);
   if (compilation.target != nullptr) run_wanted(kPlacing, compilation);
+  if (compilation.rank) run_wanted(kDividing, compilation);
 }
 
 }  // namespace fleetrun::runtime

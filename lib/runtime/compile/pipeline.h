@@ -1,6 +1,7 @@
 // Everything that rewrites a program, in one ordered list, with a check of the program after each entry.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@ struct Compilation {
   const PassContext& context;
   DType narrow = DType::bf16;            // of strategy.amp
   const Target* target = nullptr;        // null: the programs stay independent of a device
+  std::optional<int> rank = {};          // whose part of the programs is wanted; none: the whole
   int micro_batches = 1;                 // of a batch, with strategy.pipeline
   ImageForm feeds = ImageForm::numbers;  // what batches have of their images
   ValueId loss = kNone;                  // to differentiate

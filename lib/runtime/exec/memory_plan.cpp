@@ -30,6 +30,7 @@ MemoryPlan plan_memory(const std::vector<Block>& blocks) {
   plan.offsets.resize(blocks.size());
   std::vector<std::size_t> placed;
   for (const std::size_t block : order) {
+    if (blocks[block].bytes == 0) break;  // so have all that follow, and they need no place
     std::vector<std::pair<std::size_t, std::size_t>> taken;
     for (const std::size_t other : placed)
       if (alive_together(blocks[block], blocks[other]))

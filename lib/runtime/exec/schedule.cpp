@@ -36,6 +36,12 @@ class Planner {
     return std::move(schedule_);
   }
 
+  std::size_t arena_bytes() {
+    find_last_uses();
+    collect_tenants();
+    return plan_memory(blocks()).bytes;
+  }
+
  private:
   void order_by_values() {
     std::vector<int> maker(program_.values.size(), kNone);          // the first that writes it
@@ -140,10 +146,15 @@ class Planner {
       tenants_.push_back({{memory_.at(static_cast<std::size_t>(op)).scratch_bytes, op, op}, {op}});
   }
 
-  void place_tenants() {
+  std::vector<Block> blocks() const {
     std::vector<Block> blocks;
+    blocks.reserve(tenants_.size());
     for (const Tenant& tenant : tenants_) blocks.push_back(tenant.block);
-    const MemoryPlan plan = plan_memory(blocks);
+    return blocks;
+  }
+
+  void place_tenants() {
+    const MemoryPlan plan = plan_memory(blocks());
     schedule_.arena_bytes = plan.bytes;
     schedule_.unshared_bytes = plan.unshared_bytes + shared_bytes_;
     schedule_.value_offsets.resize(program_.values.size());
@@ -182,6 +193,10 @@ class Planner {
 
 Schedule plan_schedule(const Program& program, const std::vector<OpMemory>& memory) {
   return Planner(program, memory).run();
+}
+
+std::size_t plan_arena_bytes(const Program& program, const std::vector<OpMemory>& memory) {
+  return Planner(program, memory).arena_bytes();
 }
 
 void chain_all_collectives(const Program& program, TaskGraph& graph) {

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/text/plural.h"
-#include "runtime/passes/shared/owners.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -15,44 +14,43 @@ constexpr double kGiga = 1e9;
 constexpr double kForwardAndBackward = 3;   // times the work of the forward part
 constexpr double kBackwardShare = 2.0 / 3;  // of the computation: sums of gradients hide behind it
 constexpr double kNeverHidden = 0.1;        // of a sum: its last group comes after the backward part
-constexpr int kMostMicroBatches = 64;
 
 double forward_seconds(const ForwardCost& op, const PlanRequest& machine) {
   return std::max(op.flops / (machine.tflops * 1e12), op.moved_bytes / (machine.memory_gb_s * kGiga));
 }
 
-// Of one rank's batch, if it did everything itself.
-double compute_seconds(const StepCosts& costs, const PlanRequest& machine) {
-  if (machine.step_ms > 0) return machine.step_ms / 1e3;
-  double forward = 0;
-  for (const ForwardCost& op : costs.forward) forward += forward_seconds(op, machine);
-  return kForwardAndBackward * forward;
+double forward_seconds(const StepCosts& stage, const PlanRequest& machine) {
+  double seconds = 0;
+  for (const ForwardCost& op : stage.forward) seconds += forward_seconds(op, machine);
+  return seconds;
 }
 
-// The forward part cut into stages that take about the same time.
-struct Stages {
-  double slowest_share = 1;   // of the time, of the slowest stage; 1/stages if they are equal
-  double largest_share = 1;   // of the parameters
-  double crossing_bytes = 0;  // the most that one cut sends, per batch
+// Returns seconds of the forward part, or with `step_ms` what is in the same ratio.
+struct StageTimes {
+  double mean = 0, slowest = 0;
 };
 
-Stages cut(const StepCosts& costs, int stages, const PlanRequest& machine) {
-  Stages result = {.slowest_share = 0, .largest_share = 0};
-  double all = 0;
-  for (const ForwardCost& op : costs.forward) all += forward_seconds(op, machine);
-  double done = 0, of_stage = 0, parameters = 0;
-  int stage = 1;
-  for (const ForwardCost& op : costs.forward) {
-    const double seconds = forward_seconds(op, machine);
-    done += seconds, of_stage += seconds, parameters += op.parameter_bytes;
-    result.slowest_share = std::max(result.slowest_share, all > 0 ? of_stage / all : 1);
-    result.largest_share =
-        std::max(result.largest_share, costs.parameter_bytes > 0 ? parameters / costs.parameter_bytes : 1);
-    if (stage == stages || done < all * stage / stages) continue;
-    result.crossing_bytes = std::max(result.crossing_bytes, op.crossing_bytes);
-    ++stage, of_stage = 0, parameters = 0;
+StageTimes stage_times(const LayoutCosts& costs, const PlanRequest& machine) {
+  StageTimes times;
+  for (const StepCosts& stage : costs.stages) {
+    const double seconds = kForwardAndBackward * forward_seconds(stage, machine);
+    times.mean += seconds / static_cast<double>(costs.stages.size());
+    times.slowest = std::max(times.slowest, seconds);
   }
-  return result;
+  if (machine.step_ms <= 0) return times;
+  const double measured = machine.step_ms / 1e3;
+  return {.mean = measured, .slowest = times.mean > 0 ? measured * times.slowest / times.mean : measured};
+}
+
+// Returns the bytes of the gradients that a rank sums with others. They are in proportion to the parameters of its stage.
+double summed_bytes(const LayoutCosts& costs) {
+  if (costs.stages.size() == 1) return costs.gradient_bytes;
+  double all = 0, most = 0;
+  for (const StepCosts& stage : costs.stages) {
+    all += stage.parameter_bytes;
+    most = std::max(most, stage.parameter_bytes);
+  }
+  return all > 0 ? costs.gradient_bytes * most / all : 0;
 }
 
 // Ranks that sum together: how many of them are on a host, and how many such groups a host has. The stages of a pipeline are neighbours.
@@ -94,10 +92,10 @@ double hidden(double seconds, double behind) { return std::max(kNeverHidden * se
 // Stages 1 and 2 sum gradients and gather parameters in each set, which is as much traffic as an all-reduce, but nothing hides the second
 // half. Between the sets, the owners of a parameter sum its gradient. Stage 3 gathers the parameters twice, before the forward and the
 // backward part, while the layers before are computed.
-double sum_seconds(const RankLayout& layout, const StepCosts& costs, double compute,
+double sum_seconds(const RankLayout& layout, const LayoutCosts& costs, double compute,
                    const PlanRequest& machine) {
   if (layout.data_parallel == 1) return 0;
-  const double bytes = costs.gradient_bytes * cut(costs, layout.pipeline, machine).largest_share;
+  const double bytes = summed_bytes(costs);
   if (layout.sharding == 0)
     return hidden(all_reduce_seconds(bytes, sum_group(layout, machine), machine), kBackwardShare * compute) /
            costs.steps_per_sum;
@@ -108,24 +106,13 @@ double sum_seconds(const RankLayout& layout, const StepCosts& costs, double comp
   return hidden(in_set + (in_set / 2 + between) / costs.steps_per_sum, compute);
 }
 
-double send_seconds(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine) {
+// Of the stage that sends the most.
+double send_seconds(const RankLayout& layout, const LayoutCosts& costs, const PlanRequest& machine) {
   if (layout.pipeline == 1) return 0;
   const double bandwidth = layout.pipeline <= machine.gpus ? machine.link_gb_s : machine.network_gb_s;
-  const double bytes = 2 * layout.pipeline * cut(costs, layout.pipeline, machine).crossing_bytes;
-  return bytes / (bandwidth * kGiga) + 2 * layout.micro_batches * machine.latency_us / 1e6;
-}
-
-// Returns the share of all elements that belongs to the rank with the most; it is about 1 / ranks if no parameter is very large.
-double largest_part(const StepCosts& costs, int ranks) {
-  const std::vector<std::int64_t>& elements = costs.parameter_elements;
-  const std::vector<int> owners = choose_owners(elements, ranks);
-  std::vector<double> owned(static_cast<std::size_t>(ranks), 0);
-  double all = 0;
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    owned[static_cast<std::size_t>(owners[i])] += static_cast<double>(elements[i]);
-    all += static_cast<double>(elements[i]);
-  }
-  return all > 0 ? *std::ranges::max_element(owned) / all : 1;
+  double bytes = 0;
+  for (const StepCosts& stage : costs.stages) bytes = std::max(bytes, stage.sent_bytes);
+  return bytes / (bandwidth * kGiga) + 2 * costs.micro_batches * machine.latency_us / 1e6;
 }
 
 std::string gibibytes(double bytes) { return fmt::format("{:.2f}", bytes / (1 << 30)); }
@@ -146,14 +133,10 @@ std::string why_it_loses(const PlannedLayout& layout, const PlannedLayout& best,
 }
 
 // strategy.pipeline and strategy.sharding exclude each other in every job. A set of sharding is a part of a host or consists of whole hosts.
-std::vector<RankLayout> layouts_of(int ranks, int per_host, int batch) {
+std::vector<RankLayout> layouts_of(int ranks, int per_host) {
   std::vector<RankLayout> all;
-  for (int pipeline = 1; pipeline <= ranks; ++pipeline) {
-    if (ranks % pipeline != 0) continue;
-    const int micro =
-        pipeline == 1 ? 1 : std::min({4 * pipeline, batch * pipeline, kMostMicroBatches * pipeline});
-    all.push_back({.data_parallel = ranks / pipeline, .pipeline = pipeline, .micro_batches = micro});
-  }
+  for (int pipeline = 1; pipeline <= ranks; ++pipeline)
+    if (ranks % pipeline == 0) all.push_back({.data_parallel = ranks / pipeline, .pipeline = pipeline});
   for (int sharding = 1; sharding <= 3; ++sharding)
     for (int set = 2; set <= ranks; ++set)
       if (ranks % set == 0 && (set % per_host == 0 || per_host % set == 0))
@@ -174,41 +157,39 @@ std::string describe(const RankLayout& layout) {
   return text;
 }
 
-RankMemory memory_of(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine) {
-  const double share = cut(costs, layout.pipeline, machine).largest_share;
-  // A stage keeps the activations of as many micro batches as there are stages; each has 1/micro_batches of pipeline batches.
-  const double kept =
-      static_cast<double>(std::min(layout.pipeline, layout.micro_batches)) / layout.micro_batches;
-  const double owned = layout.sharding == 0 ? 1 : largest_part(costs, layout.set);
-  const auto part_from = [&](int stage) { return share * (layout.sharding >= stage ? owned : 1); };
-  RankMemory memory = {.parameters = part_from(3) * costs.parameter_bytes,
-                       .gradients = part_from(2) * costs.gradient_bytes,
-                       .optimizer = part_from(1) * costs.optimizer_bytes,
-                       .activations = costs.activation_bytes * (layout.pipeline == 1 ? 1 : kept),
-                       .buffers = share * costs.buffer_bytes + costs.batches_in_memory * costs.batch_bytes};
-  if (layout.sharding >= 3)
-    memory.buffers += 2 * costs.largest_parameter_bytes;  // gathered, and the next one
-  return memory;
+RankMemory memory_of(const LayoutCosts& costs) {
+  RankMemory most;
+  for (const StepCosts& stage : costs.stages) {
+    const RankMemory memory = {.parameters = stage.parameter_bytes,
+                               .gradients = stage.gradient_bytes,
+                               .optimizer = stage.optimizer_bytes,
+                               .activations = stage.activation_bytes,
+                               .buffers = stage.buffer_bytes + costs.batches_in_memory * stage.batch_bytes};
+    if (memory.all() > most.all()) most = memory;
+  }
+  return most;
 }
 
-StepTime time_of(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine) {
-  StepTime time = {.compute = compute_seconds(costs, machine)};
+StepTime time_of(const RankLayout& layout, const LayoutCosts& costs, const PlanRequest& machine) {
+  const StageTimes stages = stage_times(costs, machine);
+  StepTime time = {.compute = stages.mean};
   if (layout.pipeline > 1) {
-    const double slowest = cut(costs, layout.pipeline, machine).slowest_share * layout.pipeline;
-    const double turns = 1 + static_cast<double>(layout.pipeline - 1) / layout.micro_batches;
-    time.bubble = time.compute * (slowest * turns - 1);
+    const double turns = 1 + static_cast<double>(layout.pipeline - 1) / costs.micro_batches;
+    time.bubble = stages.slowest * turns - stages.mean;
   }
   time.sums = sum_seconds(layout, costs, time.compute, machine);
   time.pipeline = send_seconds(layout, costs, machine);
   return time;
 }
 
-std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, const job::StepShares& shares,
-                                        const PlanRequest& machine, const IsPossible& is_possible) {
+std::vector<PlannedLayout> plan_layouts(const job::StepShares& shares, const PlanRequest& machine,
+                                        const CostsOf& costs_of) {
   std::vector<PlannedLayout> planned;
-  for (const RankLayout& layout : layouts_of(shares.ranks, machine.gpus, shares.largest())) {
-    if (!is_possible(layout)) continue;
-    PlannedLayout one = {layout, memory_of(layout, costs, machine), time_of(layout, costs, machine)};
+  for (RankLayout layout : layouts_of(shares.ranks, machine.gpus)) {
+    const std::optional<LayoutCosts> costs = costs_of(layout);
+    if (!costs) continue;
+    layout.micro_batches = costs->micro_batches;
+    PlannedLayout one = {layout, memory_of(*costs), time_of(layout, *costs, machine)};
     one.fits = one.memory.all() <= machine.memory_bytes;
     one.samples_per_second = static_cast<double>(shares.samples) / one.time.all();
     planned.push_back(std::move(one));

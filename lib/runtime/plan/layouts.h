@@ -1,6 +1,7 @@
-// How many ranks can share a job, and what each layout costs per rank: memory and time, by formulas.
+// How many ranks can share a job, and what each layout costs per rank: memory by the programs of the ranks, time by formulas.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,16 +51,26 @@ struct PlannedLayout {
   std::string why;                // why it loses; of the best one: empty
 };
 
-RankMemory memory_of(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine);
-StepTime time_of(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine);
+// What the ranks of a layout run.
+struct LayoutCosts {
+  std::vector<StepCosts> stages;  // of the pipeline; without a pipeline, the one rank that keeps the most
+  double gradient_bytes = 0;      // of the whole model
+  double steps_per_sum = 1;       // of gradients, or of parameters with localsgd
+  double batches_in_memory = 0;   // that a rank has read, or reads ahead
+  int micro_batches = 1;
+};
 
-using IsPossible = std::function<bool(const RankLayout&)>;
+// Of the stage that needs the most.
+RankMemory memory_of(const LayoutCosts& costs);
+StepTime time_of(const RankLayout& layout, const LayoutCosts& costs, const PlanRequest& machine);
+
+// Returns none if a training of the job cannot have the layout.
+using CostsOf = std::function<std::optional<LayoutCosts>(const RankLayout&)>;
 
 // Every possible layout of these ranks, the best first: those that fit into the memory come before those that do not. A step
-// trains the samples of all `shares`, one share for each rank, whatever the layout. `costs` are those of the largest share. `is_possible`
-// says whether a training of the job can have a layout.
-std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, const job::StepShares& shares,
-                                        const PlanRequest& machine, const IsPossible& is_possible);
+// trains the samples of all `shares`, one share for each rank, whatever the layout. The costs are those of the largest share.
+std::vector<PlannedLayout> plan_layouts(const job::StepShares& shares, const PlanRequest& machine,
+                                        const CostsOf& costs_of);
 
 // Layouts by rank, with their memory by kind, the time of a step, and why they lose.
 std::string describe(const std::vector<PlannedLayout>& layouts, const PlanRequest& machine);

@@ -1,10 +1,8 @@
 #include "runtime/plan/step_costs.h"
 
 #include <algorithm>
-#include <set>
 
 #include "runtime/exec/schedule.h"
-#include "runtime/passes/shared/owners.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -21,10 +19,7 @@ std::vector<OpMemory> memory_without_scratch(const Program& program, const OpTab
 
 void add_kept(const Value& value, StepCosts& costs) {
   const auto bytes = static_cast<double>(value.bytes());
-  if (value.kind == ValueKind::parameter) {
-    costs.parameter_bytes += bytes;
-    costs.largest_parameter_bytes = std::max(costs.largest_parameter_bytes, bytes);
-  }
+  if (value.kind == ValueKind::parameter) costs.parameter_bytes += bytes;
   if (value.kind == ValueKind::gradient) costs.gradient_bytes += bytes;
   if (value.kind == ValueKind::feed) costs.batch_bytes += bytes;
   if (value.kind == ValueKind::state)
@@ -47,42 +42,12 @@ double flops_of(const OpView& op) {
          static_cast<double>(y[1]);
 }
 
-bool is_forward(const Op& op) { return op.role == Role::forward; }
-
-// By ValueId: the last forward op that reads it; -1: none.
-std::vector<int> last_forward_readers(const Program& program) {
-  std::vector<int> last(program.values.size(), -1);
-  for (std::size_t i = 0; i < program.ops.size(); ++i)
-    for (const ValueId id : program.ops[i].inputs)
-      if (is_forward(program.ops[i]) && id != kNone) last[static_cast<std::size_t>(id)] = static_cast<int>(i);
-  return last;
-}
-
 std::vector<ForwardCost> forward_costs(const Program& program, const OpTable& ops) {
-  const std::vector<int> last = last_forward_readers(program);
   std::vector<ForwardCost> costs;
-  std::set<ValueId> seen;
-  double alive = 0;
-  std::vector<double> ends(program.ops.size(), 0);  // bytes that are no longer needed after an op
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    const Op& op = program.ops[i];
-    if (!is_forward(op)) continue;
-    ForwardCost cost = {.flops = flops_of(OpView(find_op(ops, op.type), program, op)),
-                        .moved_bytes = bytes_of(program, op.inputs) + bytes_of(program, op.outputs)};
-    for (const ValueId id : op.inputs)
-      if (id != kNone && program.value(id).kind == ValueKind::parameter && seen.insert(id).second)
-        cost.parameter_bytes += static_cast<double>(program.value(id).bytes());
-    for (const ValueId id : op.outputs) {
-      if (id == kNone || program.value(id).kind != ValueKind::activation) continue;
-      const int until = last[static_cast<std::size_t>(id)];
-      if (until <= static_cast<int>(i)) continue;
-      alive += static_cast<double>(program.value(id).bytes());
-      ends[static_cast<std::size_t>(until)] += static_cast<double>(program.value(id).bytes());
-    }
-    alive -= ends[i];
-    cost.crossing_bytes = alive;
-    costs.push_back(cost);
-  }
+  for (const Op& op : program.ops)
+    if (op.role == Role::forward)
+      costs.push_back({.flops = flops_of(OpView(find_op(ops, op.type), program, op)),
+                       .moved_bytes = bytes_of(program, op.inputs) + bytes_of(program, op.outputs)});
   return costs;
 }
 
@@ -92,9 +57,10 @@ StepCosts step_costs(const Program& program, const OpTable& ops) {
   StepCosts costs;
   for (const Value& value : program.values) add_kept(value, costs);
   costs.activation_bytes =
-      static_cast<double>(plan_schedule(program, memory_without_scratch(program, ops)).arena_bytes);
+      static_cast<double>(plan_arena_bytes(program, memory_without_scratch(program, ops)));
   costs.forward = forward_costs(program, ops);
-  costs.parameter_elements = elements_of(program, parameters_by_gradient(program));
+  for (const Op& op : program.ops)
+    if (op.type == "send") costs.sent_bytes += bytes_of(program, op.inputs);
   return costs;
 }
 

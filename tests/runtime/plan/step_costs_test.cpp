@@ -2,12 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "comm/collective/solo.h"
 #include "job/parse_job.h"
 #include "job/spec/settle_strategy.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/training/setup/model_facts.h"
 #include "runtime/training/trainer/trainer.h"
+#include "support/small_training.h"
 
 namespace fleetrun::runtime::step_costs_test {
 namespace {
@@ -74,13 +78,54 @@ TEST_CASE("ResNet-50: the predicted memory is that of the executor, within a few
   CHECK(costs.activation_bytes == doctest::Approx(activations).epsilon(0.05));
 }
 
-TEST_CASE("a cut sends what later ops read, and every parameter belongs to one op") {
-  const StepCosts costs = costs_of(job_of("resnet50", 224, 2));
-  double parameters = 0;
-  for (const ForwardCost& op : costs.forward) parameters += op.parameter_bytes;
-  CHECK(parameters == costs.parameter_bytes);
-  CHECK(costs.forward.front().crossing_bytes == 4.0 * 2 * 64 * 112 * 112);  // conv1
-  CHECK(costs.forward.back().crossing_bytes == 0);
+// Few, large layers: what a rank keeps differs much from 1/ranks.
+job::JobSpec job_of_large_layers(int ranks, const std::string& strategy) {
+  job::JobSpec job = job::parse_job_text(
+                         R"({"model": {"name": "mlp", "hidden": [1024, 512, 256]},
+              "data": {"train": {"format": "synthetic", "samples": 64, "classes": 10, "shape": [3, 8, 8]}, "batch_size": 8},
+              "strategy": )" +
+                             strategy + "}",
+                         "job.json", {})
+                         .spec;
+  job.strategy = job::settle_strategy(job.strategy, {.all = ranks, .of_node = ranks}).strategy;
+  return job;
+}
+
+TEST_CASE("the predicted memory of the part with the most is what its rank keeps, whatever the layout") {
+  for (const char* strategy :
+       {R"({"sharding": true, "sharding_configs": {"stage": 1}})",
+        R"({"sharding": true, "sharding_configs": {"stage": 2}})",
+        R"({"sharding": true, "sharding_configs": {"stage": 3}})",
+        R"({"build_strategy": {"reduce_strategy": "Reduce"}})", R"({"pipeline": true})"})
+    for (const int ranks : {2, 4}) {
+      const job::JobSpec job = job_of_large_layers(ranks, strategy);
+      std::vector<double> kept(static_cast<std::size_t>(ranks)), predicted(kept);
+      test::run_trainers(job, ranks, [&](test::TrainedRank& trained) {
+        const int rank = trained.communicator.rank();
+        const Storage& storage = trained.trainer.storage();
+        kept[static_cast<std::size_t>(rank)] =
+            static_cast<double>(storage.parameter_bytes() + storage.gradient_bytes() +
+                                trained.trainer.executor().schedule().arena_bytes);
+        predicted[static_cast<std::size_t>(rank)] =
+            step_costs(build_part_of_rank(job, test::kTrainedFacts, all_ops(), {.world_size = ranks}, rank),
+                       all_ops())
+                .all_bytes();
+      });
+      CAPTURE(std::string(strategy));
+      CAPTURE(ranks);
+      CHECK(std::ranges::max(predicted) == doctest::Approx(std::ranges::max(kept)).epsilon(0.05));
+    }
+}
+
+TEST_CASE("a stage sends its outputs to the next one, and the gradients of its inputs to the one before") {
+  const job::JobSpec job = job_of_large_layers(2, R"({"pipeline": true})");
+  const auto sent_by = [&](int rank) {
+    return step_costs(build_part_of_rank(job, test::kTrainedFacts, all_ops(), {.world_size = 2}, rank),
+                      all_ops())
+        .sent_bytes;
+  };
+  CHECK(sent_by(0) > 0);
+  CHECK(sent_by(0) == sent_by(1));
 }
 
 }  // namespace

@@ -20,16 +20,34 @@ std::vector<std::int64_t> elements_of(const Program& program, const std::vector<
   return elements;
 }
 
-std::vector<int> choose_owners(const std::vector<std::int64_t>& elements, int ranks) {
-  std::vector<std::int64_t> owned(static_cast<std::size_t>(ranks), 0);
-  std::vector<int> owners;
+namespace {
+
+struct Ownership {
+  std::vector<int> owners;          // of each parameter
+  std::vector<std::int64_t> owned;  // elements of each rank
+};
+
+Ownership divide(const std::vector<std::int64_t>& elements, int ranks) {
+  Ownership result = {.owners = {}, .owned = std::vector<std::int64_t>(static_cast<std::size_t>(ranks), 0)};
+  auto& [owners, owned] = result;
   owners.reserve(elements.size());
   for (const std::int64_t count : elements) {
     const auto least = std::ranges::min_element(owned);
     owners.push_back(static_cast<int>(least - owned.begin()));
     *least += count;
   }
-  return owners;
+  return result;
+}
+
+}  // namespace
+
+std::vector<int> choose_owners(const std::vector<std::int64_t>& elements, int ranks) {
+  return divide(elements, ranks).owners;
+}
+
+int owner_of_most(const std::vector<std::int64_t>& elements, int ranks) {
+  const std::vector<std::int64_t> owned = divide(elements, ranks).owned;
+  return static_cast<int>(std::ranges::max_element(owned) - owned.begin());
 }
 
 }  // namespace fleetrun::runtime

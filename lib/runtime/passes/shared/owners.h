@@ -15,4 +15,7 @@ std::vector<std::int64_t> elements_of(const Program& program, const std::vector<
 // Gives each parameter to the rank that owns the fewest elements so far. `elements` has the size of each parameter.
 std::vector<int> choose_owners(const std::vector<std::int64_t>& elements, int ranks);
 
+// Returns the rank that gets the most elements from choose_owners().
+int owner_of_most(const std::vector<std::int64_t>& elements, int ranks);
+
 }  // namespace fleetrun::runtime
