@@ -30,10 +30,11 @@ folder=/srv/training
 logs=log
 
 # Runs on each host: starts fleetrun, and sends it each signal whose name is a line of standard input. When standard input ends, the
-# connection is gone, and SIGTERM ends the run.
+# connection is gone, and SIGTERM ends the run. If fleetrun ends with 255, a folder with the name of the mark says so.
 on_host='
-cd "$1" || exit 66
-shift
+mark=${TMPDIR:-/tmp}/$1
+cd "$2" || exit 66
+shift 2
 exec 3<&0
 "$@" </dev/null 3<&- &
 run=$!
@@ -46,6 +47,7 @@ exec 3<&-
 wait "$run"
 code=$?
 kill "$reader" 2>/dev/null
+[ "$code" != 255 ] || mkdir "$mark"
 exit "$code"
 '
 
@@ -56,12 +58,13 @@ quoted() {
 }
 
 pipes=$(mktemp -d) || exit 73
+mark=fleetrun.${pipes##*/}
 trap 'rm -rf "$pipes"' EXIT
 mkfifo "$pipes/ended" || exit 73
 exec {ended}<>"$pipes/ended"
 inputs=()
 for rank in "${!hosts[@]}"; do
-  command=$(quoted sh -c "$on_host" sh "$folder" "$fleetrun" --node_rank="$rank" --log_dir="$logs/node-$rank" "${arguments[@]}")
+  command=$(quoted sh -c "$on_host" sh "$mark" "$folder" "$fleetrun" --node_rank="$rank" --log_dir="$logs/node-$rank" "${arguments[@]}")
   mkfifo "$pipes/$rank" || exit 73
   (
     # The signals of a terminal reach every process. They must not end the connection.
@@ -81,14 +84,22 @@ for signal in INT TERM HUP QUIT USR1 USR2; do
   trap "printf '%s\n' $signal >&${inputs[0]}" "$signal"
 done
 
-# Stops the run when ssh cannot reach a host (exit code 255).
+# ssh ends with 255 if it cannot reach the host, and the run may end with 255, too. The hosts of a run end with the same code.
+run_ended=0
+ended_itself() {
+  [ "$run_ended" = 1 ] ||
+    ssh -o BatchMode=yes -o ConnectTimeout=10 "${hosts[$1]}" "rmdir \"\${TMPDIR:-/tmp}/$mark\"" </dev/null || return
+  run_ended=1
+}
+
+# Stops the run when ssh cannot reach a host.
 codes=()
 lost=0
 stopped=0
 while [ "${#codes[@]}" -lt "${#hosts[@]}" ]; do
   if read -r -t 5 rank code <&"$ended"; then
     codes[rank]=$code
-    [ "$code" = 255 ] || continue
+    if [ "$code" != 255 ] || ended_itself "$rank"; then continue; fi
     echo "ssh to ${hosts[rank]} ended with code 255" >&3
     lost=$((lost + 1))
     [ "$lost" = 1 ] || continue

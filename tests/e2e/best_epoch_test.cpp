@@ -166,11 +166,52 @@ TEST_CASE("hunt 37: best weights that another training in the folder has set asi
                                        "/output/best.safetensors again"),
                 more.out);
   CHECK(launch.best() == first);
-  CHECK(launch.folder.read("output/best.1.safetensors") == second);
   const ChildResult other = train(
       launch, {"checkpoint.dir=two", "train.seed=2", "train.epochs=9", "optimizer.learning_rate=1e-30"});
   REQUIRE_MESSAGE(other.code == 0, other.err);
   CHECK(launch.best() == second);
+}
+
+TEST_CASE("hunt 43: however many trainings take turns in a folder, each gets its best weights back") {
+  const Training launch;
+  // At this rate nothing changes any more, so no later epoch is better.
+  const auto go_on = [&](const char* folder, const char* seed, int epochs) {
+    const ChildResult more = train(launch, {std::string("checkpoint.dir=") + folder, seed,
+                                            "train.epochs=" + std::to_string(epochs), "optimizer.learning_rate=1e-30"});
+    REQUIRE_MESSAGE(more.code == 0, more.err);
+    CHECK_FALSE(contains(more.out, "only later epochs count"));
+    return launch.best();
+  };
+  const std::array<std::pair<const char*, const char*>, 3> trainings = {
+      {{"one", "train.seed=1"}, {"two", "train.seed=2"}, {"three", "train.seed=3"}}};
+  std::vector<std::string> best;
+  for (const auto& [folder, seed] : trainings) {
+    REQUIRE(train(launch, {std::string("checkpoint.dir=") + folder, seed}).code == 0);
+    best.push_back(launch.best());
+  }
+  for (const int epochs : {9, 10})
+    for (std::size_t i = 0; i < trainings.size(); ++i)
+      CHECK(go_on(trainings[i].first, trainings[i].second, epochs) == best[i]);
+  fs::rename(launch.folder / "output/best.1.safetensors", launch.folder / "output/best.7.safetensors");
+  CHECK(go_on("one", "train.seed=1", 11) == best[0]);
+  CHECK(go_on("two", "train.seed=2", 11) == best[1]);
+}
+
+TEST_CASE("hunt 43: best weights that are newer than the checkpoint come back, too, if another training has set them aside") {
+  const Training launch;
+  const Words slow = {"optimizer.learning_rate=0.001", "checkpoint.keep=100", "train.epochs=6"};
+  REQUIRE(train(launch, slow).code == 0);
+  REQUIRE(report_of(launch)["best"]["epoch"] == 5);
+  const std::string best = launch.best();
+  for (const std::string& name : saved_training::saved(launch))  // as after a crash
+    if (name.ends_with("-step-20") || name.ends_with("-step-24"))
+      fs::remove_all(launch.folder / ("output/saved/" + name));
+  REQUIRE(train(launch, {"checkpoint.dir=other", "train.epochs=1", "train.seed=2"}).code == 0);
+  REQUIRE(launch.best() != best);
+  const ChildResult more = train(launch, {"optimizer.learning_rate=0.000000001", "train.epochs=5"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(launch.best() == best);
+  CHECK(report_of(launch)["best"]["epoch"] == 5);
 }
 
 TEST_CASE(
@@ -346,14 +387,13 @@ TEST_CASE(
   CHECK(contains(more.out, "resuming from "));
 }
 
-TEST_CASE(
-    "a training is refused if model.pretrained is the best.previous.safetensors that it would replace") {
+TEST_CASE("a training may begin with the best weights of an earlier one that went aside") {
   const Training launch;
   const std::string previous = "model.pretrained=output/best.previous.safetensors";
   for (const char* seed : {"train.seed=1", "train.seed=2"})
     REQUIRE(train(launch, {"train.epochs=1", "checkpoint.resume=never", seed}).code == 0);
   const std::string first = launch.folder.read("output/best.previous.safetensors");
-  CHECK(train(launch, {"train.epochs=1", "checkpoint.resume=never", previous}).code == 78);
+  CHECK(train(launch, {"train.epochs=1", "checkpoint.resume=never", previous}).code == 0);
   CHECK(launch.folder.read("output/best.previous.safetensors") == first);
 }
 

@@ -226,6 +226,23 @@ TEST_CASE("a batch file starts every node, and ends with the code of the run") {
   }
 }
 
+TEST_CASE("hunt 44: a run that ends with 255 is not taken for a host that ssh cannot reach") {
+  for (const char* nodes : {"--nnodes=2", "--nnodes=1:2"}) {
+    INFO(nodes);
+    const Site site;
+    site.render("ssh", {std::string("--fleetrun=") + FLEETRUN_BINARY},
+                {"--nproc_per_node=1", "--device=cpu", "--insecure", "--log_level=ERROR", "--ips=127.0.0.1,127.0.0.2",
+                 nodes, "--max_restart=0", "--", "/bin/bash", "-c", "[ $RANK = 1 ] && exit 255; while :; do sleep 0.05; done"});
+    ChildOptions options = site.options();
+    std::filesystem::create_directory(site.folder / "temporary");
+    options.environment["TMPDIR"] = site.folder / "temporary";
+    const ChildResult result = run_child({"/bin/bash", "batch"}, options);
+    CHECK_MESSAGE(result.code == 255, result.err);
+    CHECK_FALSE(contains(result.err, "stopping the run"));
+    CHECK(contains(result.err, "fleetrun: rank 1 exited with code 255"));
+  }
+}
+
 TEST_CASE("SIGTERM to a batch file stops the ranks of all nodes") {
   for (const char* target : {"pbs", "lsf", "ssh"}) {
     INFO(target);

@@ -36,6 +36,11 @@ FolderWatch::~FolderWatch() {
   if (signals_) loop_.forget(signals_.get());
 }
 
+void FolderWatch::follow(const std::string& folder) {
+  folder_.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  look_again_after(pause_);
+}
+
 // For one change.
 bool FolderWatch::watch() { return folder_ && ::fcntl(folder_.get(), F_NOTIFY, DN_MODIFY) == 0; }
 

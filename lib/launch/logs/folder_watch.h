@@ -20,6 +20,7 @@ class FolderWatch {
   FolderWatch(EventLoop& loop, const std::string& folder, Clock::duration pause,
               std::function<void()> on_change);
   ~FolderWatch();
+  void follow(const std::string& folder);  // from now on, instead of the one before
   FolderWatch(const FolderWatch&) = delete;
   FolderWatch& operator=(const FolderWatch&) = delete;
 

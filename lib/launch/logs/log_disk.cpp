@@ -31,6 +31,7 @@ constexpr std::string_view kFull = "log disk full";
 }  // namespace
 
 std::string why_logs_lose_lines(const LogFolder& logs) {
+  if (logs.is_removed()) return fmt::format("{}/ was removed", logs.path());
   if (is_disk_full(logs.path())) return std::string(kFull);
   const int problem = logs.problem_of_writing();
   if (problem == ENOSPC) return std::string(kFull);
@@ -52,8 +53,9 @@ void LogDisk::look() {
   if (why == told_ && Clock::now() - told_at_ < kTellEvery) return;
   told_ = why;
   told_at_ = Clock::now();
-  say_(full ? fmt::format("{}: lines of the ranks that do not fit in {}/ are lost", why, logs_.path())
-            : fmt::format("{}: lines of the ranks are lost", why));
+  say_(full                  ? fmt::format("{}: lines of the ranks that do not fit in {}/ are lost", why, logs_.path())
+       : logs_.is_removed() ? fmt::format("{}: the logs and the report of this run are lost", why)
+                            : fmt::format("{}: lines of the ranks are lost", why));
 }
 
 }  // namespace fleetrun::launch

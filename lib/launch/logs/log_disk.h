@@ -11,8 +11,8 @@
 
 namespace fleetrun::launch {
 
-// Why the ranks cannot write to their logs now: "log disk full", "log/ cannot be written: Read-only file system (errno 30)". "": they can,
-// or the disk cannot be asked. A disk is full when it has less than 64 KiB, or than a sixteenth of itself if it is below 1 MiB.
+// Why the ranks cannot write to their logs now: "log disk full", "log/ cannot be written: Read-only file system (errno 30)", "log/ was
+// removed". "": they can, or the disk cannot be asked. A disk is full when it has less than 64 KiB, or than a sixteenth of itself if it is below 1 MiB.
 std::string why_logs_lose_lines(const LogFolder& logs);
 
 class LogDisk {

@@ -1,6 +1,7 @@
 #include "launch/logs/log_folder.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,18 +90,18 @@ bool begins_like_error_file(const std::string& text) {
 
 bool is_in_use(const std::string& path) { return is_locked(path); }
 
-LogFolder::LogFolder(std::string path, const LogPlan& plan)
-    : path_(std::move(path)), folder_(open_folder(path_)) {
+LogFolder::LogFolder(std::string path, LogPlan plan)
+    : plan_(std::move(plan)), path_(std::move(path)), folder_(open_folder(path_)) {
   FolderLock lock = lock_folder(folder_.get(), path_);
   if (lock.missing != 0)
     warning_ = fmt::format(
         "the file system of {}/ has no locks ({}): a second run in the folder would spoil the logs of this one",
         path_, describe_errno(lock.missing));
   files_ = std::make_unique<OwnFiles>(folder_.get(), path_);
-  require_free(plan);
-  sign(lock, folder_.get(), path_, {plan.pid, files_->owner()});
+  require_free_names();
+  sign(lock, folder_.get(), path_, {plan_.pid, files_->owner()});
   lock_ = std::move(lock.fd);
-  clear(plan);
+  clear();
   foreign_train_report_ = files_->look(kTrainReportName).has_value();
   began_ = true;
 }
@@ -113,6 +114,34 @@ LogFolder::~LogFolder() {
   } catch (const Error&) {
     // What the list says of the run as one that runs is true, too.
   }
+}
+
+bool LogFolder::is_removed() const {
+  struct stat facts {};
+  return ::fstat(folder_.get(), &facts) == 0 && facts.st_nlink == 0;
+}
+
+void LogFolder::make_again() {
+  const auto make = [this] {
+    try {
+      return std::make_unique<LogFolder>(path_, plan_);
+    } catch (const Error&) {
+      return std::make_unique<LogFolder>(fmt::format("{}.{}", path_, plan_.pid), plan_);
+    }
+  };
+  const std::unique_ptr<LogFolder> made = make();
+  swap(*made);
+}
+
+void LogFolder::swap(LogFolder& other) {
+  std::swap(path_, other.path_);
+  std::swap(folder_, other.folder_);
+  std::swap(lock_, other.lock_);
+  std::swap(warning_, other.warning_);
+  std::swap(previous_, other.previous_);
+  std::swap(files_, other.files_);
+  std::swap(began_, other.began_);
+  std::swap(foreign_train_report_, other.foreign_train_report_);
 }
 
 std::string LogFolder::absolute() const {
@@ -180,21 +209,21 @@ void LogFolder::add_own_names(const std::string& folder, std::vector<std::string
 }
 
 // Begins the list of this run.
-void LogFolder::clear(const LogPlan& plan) {
+void LogFolder::clear() {
   std::vector<std::string> earlier, before_that;
   for (const std::string& name : own_names())
     (name.starts_with(kPreviousFolder) ? before_that : earlier).push_back(name);
-  const bool moves = plan.keeps_previous && are_worth_moving(earlier, before_that);
+  const bool moves = plan_.keeps_previous && are_worth_moving(earlier, before_that);
   if (moves) require_free_previous(earlier);
-  if (moves || !plan.keeps_previous)
+  if (moves || !plan_.keeps_previous)
     for (const std::string& name : before_that) files_->remove(name);
-  const bool keeps_places = plan.keeps_places && std::erase(earlier, kNodesName) > 0;
+  const bool keeps_places = plan_.keeps_places && std::erase(earlier, kNodesName) > 0;
   std::erase_if(earlier, [&](const std::string& name) {
     if (moves && is_worth_keeping(name)) return false;
     files_->remove(name);
     return true;
   });
-  files_->begin(plan.run_id, plan.ranks);
+  files_->begin(plan_.run_id, plan_.ranks);
   if (keeps_places) files_->adopt(kNodesName);
   if (moves) keep_as_previous(earlier);
 }
@@ -226,24 +255,24 @@ void LogFolder::require_free(const std::string& name) const {
   if (const auto found = files_->look(name)) throw in_the_way(file(name), *found, files_->is_known(name));
 }
 
-void LogFolder::require_free(const LogPlan& plan) const {
+void LogFolder::require_free_names() const {
   for (const std::string& name : files_->names()) {
     const bool of_a_job = name == kTrainReportName || name == kHistoryName;
     const bool of_a_run = is_temporary(name)   ? false
-                          : of_a_job           ? plan.has_train_report
-                          : is_of_a_rank(name) ? number_in(name) < plan.ranks
+                          : of_a_job           ? plan_.has_train_report
+                          : is_of_a_rank(name) ? number_in(name) < plan_.ranks
                                                : is_of_a_run(name);
     if (of_a_run) require_free(name);
-    if (is_attempt(name) && plan.may_start_again) require_free_attempt(name, plan);
+    if (is_attempt(name) && plan_.may_start_again) require_free_attempt(name);
   }
 }
 
-void LogFolder::require_free_attempt(const std::string& folder, const LogPlan& plan) const {
+void LogFolder::require_free_attempt(const std::string& folder) const {
   const auto found = files_->look(folder);
   if (found && found->kind != FileFacts::Kind::folder) return require_free(folder);
   for (const std::string& base : files_->names(folder))
-    if (base == kNodesName || (base == kTrainReportName && plan.has_train_report) ||
-        (is_of_a_rank(base) && number_in(base) < plan.ranks))
+    if (base == kNodesName || (base == kTrainReportName && plan_.has_train_report) ||
+        (is_of_a_rank(base) && number_in(base) < plan_.ranks))
       require_free(fmt::format("{}/{}", folder, base));
 }
 

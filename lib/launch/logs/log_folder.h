@@ -51,7 +51,7 @@ class LogFolder {
  public:
   // Makes the folder, locks it, and moves or removes what an earlier run left. Throws Error(create), also when something that is
   // not ours has a name that we need.
-  explicit LogFolder(std::string path, const LogPlan& plan = {});
+  explicit LogFolder(std::string path, LogPlan plan = {});
 
   ~LogFolder();
   LogFolder(const LogFolder&) = delete;
@@ -72,6 +72,11 @@ class LogFolder {
   LogFile find_error_log(int rank) const { return find(fmt::format("workerlog.{}.err", rank)); }
   std::optional<FileFacts> look(const std::string& name) const { return files_->look(name); }
   std::string read_error_file(int rank) const;  // of PyTorch's @record; "" when there is none
+
+  // Somebody has removed the folder: no file can be made in it any more.
+  bool is_removed() const;
+  // Makes the folder again. If another run uses the name by now, the number of our process is appended to it. Throws Error(create).
+  void make_again();
 
   // This node has joined the run: its rank 0 may write here as one of that run.
   void join_run(const std::string& run_id) const { files_->join_run(run_id); }
@@ -106,15 +111,18 @@ class LogFolder {
  private:
   std::vector<std::string> own_names() const;
   void add_own_names(const std::string& folder, std::vector<std::string>& own) const;
-  void clear(const LogPlan& plan);
+  void clear();
   void keep_as_previous(const std::vector<std::string>& names);
   void require_free_previous(const std::vector<std::string>& names) const;
   bool owns(const std::string& name) const;
   bool was_cut_off(const std::string& name) const;
   void require_free(const std::string& name) const;  // or ours
-  void require_free(const LogPlan& plan) const;
-  void require_free_attempt(const std::string& folder, const LogPlan& plan) const;
+  void require_free_names() const;
+  void require_free_attempt(const std::string& folder) const;
 
+  void swap(LogFolder& other);
+
+  LogPlan plan_;
   std::string path_;
   UniqueFd folder_;
   UniqueFd lock_;

@@ -59,6 +59,12 @@ void PeerServer::listen() {
   loop_.watch_readable(listener_.get(), [this] { accept(); });
 }
 
+void PeerServer::listen_to(UniqueFd listener) {
+  stop_listening();
+  listener_ = std::move(listener);
+  listen();
+}
+
 void PeerServer::pause_listening() {
   if (std::exchange(listening_, false)) loop_.forget(listener_.get());
 }

@@ -64,6 +64,7 @@ class PeerServer {
   bool listens_to(PeerId id) const;  // false for a peer that is gone or waits in drop_when_sent()
   std::size_t peers() const { return connections_.size(); }
 
+  void listen_to(UniqueFd listener);  // instead of the socket before; the peers stay
   void stop_listening();
   void drop_all(const std::string& why);
   void drop_unfinished(const std::string& why);  // drops strangers, and peers with unsent bytes

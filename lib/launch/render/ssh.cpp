@@ -27,10 +27,11 @@ folder=<<folder>>
 logs=<<log_dir>>
 
 # Runs on each host: starts fleetrun, and sends it each signal whose name is a line of standard input. When standard input ends, the
-# connection is gone, and <<when_gone>>.
+# connection is gone, and <<when_gone>>. If fleetrun ends with 255, a folder with the name of the mark says so.
 on_host='
-cd "$1" || exit 66
-shift
+mark=${TMPDIR:-/tmp}/$1
+cd "$2" || exit 66
+shift 2
 exec 3<&0
 "$@" </dev/null 3<&- &
 run=$!
@@ -43,6 +44,7 @@ exec 3<&-
 wait "$run"
 code=$?
 kill "$reader" 2>/dev/null
+[ "$code" != 255 ] || mkdir "$mark"
 exit "$code"
 '
 
@@ -53,12 +55,13 @@ quoted() {
 }
 
 pipes=$(mktemp -d) || exit 73
+mark=fleetrun.${pipes##*/}
 trap 'rm -rf "$pipes"' EXIT
 mkfifo "$pipes/ended" || exit 73
 exec {ended}<>"$pipes/ended"
 inputs=()
 for rank in "${!hosts[@]}"; do
-  command=$(quoted sh -c "$on_host" sh "$folder" "$fleetrun" <<node_flags>> "${arguments[@]}")
+  command=$(quoted sh -c "$on_host" sh "$mark" "$folder" "$fleetrun" <<node_flags>> "${arguments[@]}")
   mkfifo "$pipes/$rank" || exit 73
   (
     # The signals of a terminal reach every process. They must not end the connection.
@@ -73,7 +76,15 @@ done
 
 <<pass_on>>
 
-# Stops the run when ssh cannot reach <<lost>> (exit code 255).
+# ssh ends with 255 if it cannot reach the host, and the run may end with 255, too. The hosts of a run end with the same code.
+run_ended=0
+ended_itself() {
+  [ "$run_ended" = 1 ] ||
+    ssh -o BatchMode=yes -o ConnectTimeout=10 "${hosts[$1]}" "rmdir \"\${TMPDIR:-/tmp}/$mark\"" </dev/null || return
+  run_ended=1
+}
+
+# Stops the run when ssh cannot reach <<lost>>.
 codes=()
 <<no_code>>
 lost=0
@@ -82,7 +93,7 @@ while [ "${#codes[@]}" -lt "${#hosts[@]}" ]; do
   if read -r -t 5 rank code <&"$ended"; then
     codes[rank]=$code
 <<note_code>>
-    [ "$code" = 255 ] || continue
+    if [ "$code" != 255 ] || ended_itself "$rank"; then continue; fi
     echo "ssh to ${hosts[rank]} ended with code 255" >&3
     lost=$((lost + 1))
     [ "$lost" = <<too_many>> ] || continue

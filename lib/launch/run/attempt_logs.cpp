@@ -36,6 +36,7 @@ AttemptLogs::AttemptLogs(EventLoop& loop, const RunPlan& plan, const LogFolder& 
 
 void AttemptLogs::begin_attempt(int attempt, const std::string& host) {
   times_.begin_attempt();
+  if (!views_.empty()) folder_.follow(logs_.path());  // somebody may have removed the folder
   const bool keeps_bars =
       console_.out.is_terminal() && console_.err.is_terminal();  // the progress line shows them
   views_.push_back(std::make_unique<ConsoleView>(loop_, sources(attempt, host), keeps_bars));

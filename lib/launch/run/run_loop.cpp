@@ -91,7 +91,7 @@ RuntimeRanks runtime_ranks(const RunPlan& plan, const NodeSession* nodes, const 
 
 }  // namespace
 
-RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& logs, ExitReport& report)
+RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, LogFolder& logs, ExitReport& report)
     : plan_(plan),
       logs_(logs),
       report_(report),
@@ -320,12 +320,24 @@ void RunLoop::show_end_of_attempt() {
 
 void RunLoop::archive_and_announce(Clock::duration delay, int restarts) {
   show_end_of_attempt();
+  replace_removed_log_folder();
   archive_attempt(logs_, report_);
   const bool regroups = shared_ && restarts == restarts_;  // a node came: that is not a restart
   if (regroups)
     announce_regrouping(report_.attempts.back(), console_);
   else
     announce_restart(restarts, plan_.options, delay, report_.attempts.back(), console_);
+}
+
+// Somebody has tidied up, or another run was to begin with an empty folder. That does not end this run.
+void RunLoop::replace_removed_log_folder() {
+  if (!logs_.is_removed()) return;
+  const std::string removed = logs_.path();
+  logs_.make_again();
+  logs_.join_run(report_.run_id);
+  control_.listen_again();
+  console_.say(fmt::format("{}/ was removed, and the logs so far are lost; the next ones are in {}/", removed,
+                           logs_.path()));
 }
 
 // Over several nodes: asks the Coordinator for another attempt, and begins it when all nodes may. The Coordinator waits for the delay.
@@ -364,8 +376,10 @@ void RunLoop::end() {
   fill_going_on(logs_, plan_.stop, report_);
   report_.ended = Moment::now();
   metrics_.finish(report_.verdict.exit_code);
-  try_to_write_report();  // before the console, which may take its time
-  try_to_write_page();
+  if (!logs_.is_removed()) {  // else the LogDisk has said so
+    try_to_write_report();    // before the console, which may take its time
+    try_to_write_page();
+  }
   const bool is_stopped = report_.verdict.cause == Cause::stopped;  // by somebody who does not want to wait
   const Patience patience = is_stopped ? patience_in_all(kReaderPatience)
                                        : this->patience(shared_ ? kReaderPatience : kPagerPatience);

@@ -45,7 +45,7 @@ struct RunWorld {
 class RunLoop {
  public:
   // All outlive it.
-  RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& logs, ExitReport& report);
+  RunLoop(const RunPlan& plan, const RunWorld& world, LogFolder& logs, ExitReport& report);
   void run();  // until the run is over; fills the report and writes it
 
  private:
@@ -70,6 +70,7 @@ class RunLoop {
   bool was_started_by_first_node() const;
   void begin_attempt(int number);
   void end_attempt(Clock::duration delay);
+  void replace_removed_log_folder();
   void end();
 
   bool start_again_with_others();
@@ -86,7 +87,7 @@ class RunLoop {
   void end_processes();
 
   const RunPlan& plan_;
-  const LogFolder& logs_;
+  LogFolder& logs_;
   ExitReport& report_;
   const RunWorld world_;
   int restarts_ = 0;  // before the present attempt

@@ -106,7 +106,7 @@ void remove_order(const RunPlan& plan) {
   if (!plan.order_file.empty() && !is_elastic(plan.options)) ::unlink(plan.order_file.c_str());
 }
 
-int run_with_others(const RunPlan& plan, int front_fd, const LogFolder& logs,
+int run_with_others(const RunPlan& plan, int front_fd, LogFolder& logs,
                     const std::vector<std::string>& successors, ExitReport& report) {
   EventLoop loop;
   const auto say = [](std::string_view line) { log_line("fleetrun", line); };
@@ -138,7 +138,7 @@ int run_with_others(const RunPlan& plan, int front_fd, const LogFolder& logs,
   return report.verdict.exit_code;
 }
 
-int run_here(const RunPlan& plan, int front_fd, const LogFolder& logs, ExitReport& report) {
+int run_here(const RunPlan& plan, int front_fd, LogFolder& logs, ExitReport& report) {
   EventLoop loop;
   ControlServer control(loop, logs, nullptr);
   RunLoop(plan, {loop, control, front_fd}, logs, report).run();
@@ -160,7 +160,7 @@ int run_until_done(const RunPlan& plan, int front_fd) {
   raise_descriptor_limit(descriptor_users(plan));
   ExitReport report = begin_report(plan);
   const std::vector<std::string> successors = possible_successors(plan.options);
-  const LogFolder logs = make_log_folder(plan, report.run_id);
+  LogFolder logs = make_log_folder(plan, report.run_id);
   try {
     return plan.members ? run_with_others(plan, front_fd, logs, successors, report)
                         : run_here(plan, front_fd, logs, report);

@@ -56,6 +56,12 @@ ControlServer::ControlServer(EventLoop& loop, const LogFolder& folder, Answer an
                                       std::string input) { return read_request(peer, std::move(input)); }});
 }
 
+void ControlServer::listen_again() {
+  if (!server_ || closed_) return;
+  server_->listen_to(listen_in(folder_.path()));
+  folder_.adopt(kControlName);
+}
+
 // Those who wait for the end of the run see their connection close with the process, when nothing of it is left.
 ControlServer::~ControlServer() {
   close();

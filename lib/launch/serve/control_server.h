@@ -34,6 +34,9 @@ class ControlServer {
   // Gives the requests from now on to another answerer.
   void answer_with(Answer answer) { answer_ = std::move(answer); }
 
+  // Makes the socket anew in the folder, which somebody had removed. Peers stay connected.
+  void listen_again();
+
   // Stops answering. Call it when the loop has stopped.
   void close();
 

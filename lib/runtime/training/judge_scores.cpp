@@ -1,6 +1,7 @@
 #include "runtime/training/judge_scores.h"
 
 #include <array>
+#include <filesystem>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -77,11 +78,12 @@ void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric)
 
 // A restart before the first checkpoint reads model.pretrained again.
 void require_not_set_aside(const std::string& pretrained, const Run& run) {
-  if (!is_moved_by_set_best_aside(pretrained, run.job.output, run.progress.state.training)) return;
+  std::error_code problem;
+  if (!std::filesystem::equivalent(pretrained, best_path(run.job.output), problem)) return;
   throw Error(
       ErrorKind::config,
       fmt::format(
-          "model.pretrained is {}, which checkpoint.keep_best renames or replaces when a training begins",
+          "model.pretrained is {}, which checkpoint.keep_best renames when a training begins",
           pretrained),
       "give model.pretrained a copy, or output.dir=FOLDER after the job file chooses another folder");
 }
@@ -95,8 +97,11 @@ void take_over_best(Run& run, job::Metric metric) {
     state.best = in_file;
     return;
   }
-  if (is_of_training(run, state.best, metric) && bring_best_back(run.job.output, *state.best, run.out))
+  const auto is_ours = [&](const ScoredEpoch& aside) { return is_of_training(run, aside, metric); };
+  if (const std::optional<ScoredEpoch> ours = bring_best_back(run.job.output, is_ours, run.out)) {
+    state.best = ours;
     return;
+  }
   if (state.best) tell_lost_best(run, *state.best, metric);
   state.best.reset();
   if (run.job.model.pretrained) require_not_set_aside(*run.job.model.pretrained, run);

@@ -258,6 +258,66 @@ TEST_CASE("D: a run that succeeds in a log folder that became read-only is a suc
   CHECK_MESSAGE(result.code == 0, result.err);
 }
 
+TEST_CASE("hunt 42: a log folder that somebody removes during the run is told about at the next look") {
+  const ScriptLaunch launch;
+  ChildProcess process(with_errors_in_a_file(launch.script_command(
+                           {"--nproc_per_node=2"}, "touch ready.$RANK\nwhile [ ! -e go ]; do sleep 0.05; done\n")),
+                       launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("ready.0") && launch.folder.has("ready.1"); }, within(5s)));
+  std::filesystem::remove_all(launch.folder / "log");
+  CHECK(comes_true(
+      [&] {
+        return contains(launch.folder.read("err"),
+                        "log/ was removed: the logs and the report of this run are lost");
+      },
+      within(15s)));
+  launch.folder.write("go", "");
+  CHECK(process.wait().code == 0);
+  CHECK_FALSE(contains(launch.folder.read("err"), "No such file"));
+}
+
+TEST_CASE("hunt 42: ranks start again in a new log folder if somebody has removed the one before") {
+  const ScriptLaunch launch;
+  const ChildResult result = launch.run_script({"--max_restart=3", "--restart_delay=0.1"},
+                                               "[ -e second ] && { echo the second attempt; exit 0; }\n"
+                                               "touch second; rm -rf log; exit 5\n");
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK_MESSAGE(
+      contains(result.err, "log/ was removed, and the logs so far are lost; the next ones are in log/"),
+      result.err);
+  CHECK(launch.folder.read("log/workerlog.0") == "the second attempt\n");
+  CHECK(launch.report()["exit_code"] == 0);
+  CHECK(launch.report()["earlier_attempts"].size() == 1);
+}
+
+TEST_CASE("hunt 42: ranks start again beside a run that has the name of their removed log folder by now") {
+  const ScriptLaunch launch, other;
+  ChildProcess first(
+      with_errors_in_a_file(launch.script_command(
+          {"--max_restart=3", "--restart_delay=0.1"},
+          "[ -e second ] && { touch again; while [ ! -e go ]; do sleep 0.05; done; exit 0; }\n"
+          "touch second; while [ ! -e fail ]; do sleep 0.05; done; exit 5\n")),
+      launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("second"); }, within(5s)));
+  std::filesystem::remove_all(launch.folder / "log");
+  ChildProcess second({FLEETRUN_BINARY, "--log_dir=" + (launch.folder / "log"), "--", "/bin/sh", "-c",
+                       "touch there; while [ ! -e go ]; do sleep 0.05; done"},
+                      other.options());
+  REQUIRE(comes_true([&] { return other.folder.has("there"); }, within(5s)));
+  launch.folder.write("fail", "");
+  REQUIRE(comes_true([&] { return launch.folder.has("again"); }, within(5s)));
+  const std::string err = launch.folder.read("err");
+  const std::size_t name = err.find("the next ones are in log.");
+  REQUIRE_MESSAGE(name != std::string::npos, err);
+  const std::string folder = err.substr(err.find("log.", name), err.find('/', name) - err.find("log.", name));
+  CHECK(run_child({FLEETRUN_BINARY, "ps", "--log_dir=" + folder}, launch.options()).code == 0);
+  launch.folder.write("go", "");
+  other.folder.write("go", "");
+  CHECK(first.wait().code == 0);
+  CHECK(second.wait().code == 0);
+  CHECK(launch.folder.has((folder + "/report.json").c_str()));
+}
+
 TEST_CASE("D: a restart that the log folder refuses names the failure before it") {
   if (!is_root()) LEAVE_OUT("only root can become an ordinary user");
   const ChildResult result =

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <ostream>
 #include <string_view>
 #include <utility>
@@ -90,27 +91,37 @@ bool is_of_training(const std::string& path, const std::string& training) {
   return score && !training.empty() && score->training == training;
 }
 
-// Where the best weights go when a training begins. Its own do not replace those of another training, and its own are not replaced.
-std::string path_aside(const job::OutputSpec& output, const std::string& training) {
-  const std::string path = best_path(output);
+// A name that no file has, so that nobody loses weights.
+std::string free_path_aside(const job::OutputSpec& output) {
   std::string previous = previous_best_path(output);
-  const bool stays =
-      is_taken(previous) && (is_of_training(previous, training) || is_of_training(path, training));
-  return stays ? free_weights_path(path) : previous;
+  return is_taken(previous) ? free_weights_path(best_path(output)) : previous;
 }
 
-// best.previous.safetensors, best.1.safetensors, and so on, up to the first number that is free.
-std::vector<std::string> bests_aside(const job::OutputSpec& output) {
-  std::vector<std::string> paths = {previous_best_path(output)};
-  for (int number = 1;; ++number) {
-    std::string path = beside(best_path(output), std::to_string(number));
-    if (!is_taken(path)) return paths;
-    paths.push_back(std::move(path));
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// "best.previous.safetensors" and "best.12.safetensors", but no other file of the user.
+bool is_name_aside(std::string_view name) {
+  constexpr std::string_view kStart = "best.";
+  if (!name.starts_with(kStart) || !name.ends_with(kEnding)) return false;
+  name.remove_prefix(kStart.size());
+  if (name.size() <= std::string_view(kEnding).size()) return false;
+  name.remove_suffix(std::string_view(kEnding).size());
+  return name == "previous" || is_number(name);
+}
+
+// Files of the user that have such a name are not among them.
+std::map<std::string, ScoredEpoch> scores_aside(const job::OutputSpec& output) {
+  std::map<std::string, ScoredEpoch> scores;
+  std::error_code problem;  // no folder: nothing is aside
+  for (const auto& entry : std::filesystem::directory_iterator(output.dir, problem)) {
+    if (!is_name_aside(entry.path().filename().string())) continue;
+    const std::string path = fmt::format("{}/{}", output.dir, entry.path().filename().string());
+    if (!problem_with(path).empty()) continue;
+    if (const std::optional<ScoredEpoch> score = read_score(path)) scores.emplace(path, *score);
   }
-}
-
-bool has_score(const std::string& path, const ScoredEpoch& score) {
-  return problem_with(path).empty() && read_score(path) == score;
+  return scores;
 }
 
 void rename_best(const std::string& from, const std::string& to) {
@@ -190,47 +201,36 @@ std::string best_path(const job::OutputSpec& output) { return output.dir + "/bes
 
 void require_own_best(const job::OutputSpec& output) {
   require_own_weights(best_path(output), kAnotherOutput);
-  require_own_weights(previous_best_path(output), kAnotherOutput);
 }
 
 std::optional<ScoredEpoch> read_best(const job::OutputSpec& output) { return read_score(best_path(output)); }
-
-bool bring_best_back(const job::OutputSpec& output, const ScoredEpoch& score, std::ostream& out) {
-  const std::string path = best_path(output);
-  const std::vector<std::string> paths = bests_aside(output);
-  const auto ours =
-      std::ranges::find_if(paths, [&](const std::string& aside) { return has_score(aside, score); });
-  if (ours == paths.end()) return false;
-  if (is_taken(path)) {
-    const std::string aside = free_weights_path(path);
-    rename_best(path, aside);
-    out << fmt::format("the best weights of another training are {} now", printable(aside)) << std::endl;
-  }
-  rename_best(*ours, path);
-  out << fmt::format("the best weights of this training so far are {} again, which was {}", printable(path),
-                     printable(*ours))
-      << std::endl;
-  return true;
-}
 
 void set_best_aside(const job::OutputSpec& output, const std::string& training, std::ostream& out) {
   const std::string path = best_path(output);
   if (!is_taken(path)) return;
   const bool is_ours = is_of_training(path, training);
-  const std::string aside = path_aside(output, training);
+  const std::string aside = free_path_aside(output);
   rename_best(path, aside);
   out << fmt::format("the best weights of {} are {} now",
                      is_ours ? "this training so far" : "an earlier training", printable(aside))
       << std::endl;
 }
 
-bool is_moved_by_set_best_aside(const std::string& path, const job::OutputSpec& output,
-                                const std::string& training) {
-  if (!is_taken(best_path(output))) return false;
-  std::error_code problem;
-  const auto file_of = [&](const std::string& of) { return std::filesystem::weakly_canonical(of, problem); };
-  return file_of(path) == file_of(best_path(output)) ||
-         file_of(path) == file_of(path_aside(output, training));
+std::optional<ScoredEpoch> bring_best_back(const job::OutputSpec& output,
+                                           const std::function<bool(const ScoredEpoch&)>& ours,
+                                           std::ostream& out) {
+  std::string from;
+  std::optional<ScoredEpoch> best;
+  for (const auto& [path, score] : scores_aside(output))
+    if (ours(score) && is_better(score, best)) from = path, best = score;
+  if (!best) return std::nullopt;
+  const std::string path = best_path(output);
+  set_best_aside(output, best->training, out);
+  rename_best(from, path);
+  out << fmt::format("the best weights of this training so far are {} again, which was {}", printable(path),
+                     printable(from))
+      << std::endl;
+  return best;
 }
 
 void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,

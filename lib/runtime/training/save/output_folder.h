@@ -1,5 +1,6 @@
 // What rank 0 writes to output.dir: the weights, and optionally a trace and TensorBoard events.
 #pragma once
+#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -38,19 +39,19 @@ std::string keep_earlier_weights(const std::string& path);
 
 // The weights of the best epoch (checkpoint.keep_best): best.safetensors, with the score in the metadata of the file.
 std::string best_path(const job::OutputSpec& output);
-// Throws Error(create) when a file that is not ours has this name, or the one for those of an earlier training.
+// Throws Error(create) when a file that is not ours has this name.
 void require_own_best(const job::OutputSpec& output);
 // The score in the file; none: there is no file, or it has no score.
 std::optional<ScoredEpoch> read_best(const job::OutputSpec& output);
-// Another training in the same folder may have renamed the best weights of this one to best.previous.safetensors or best.1.safetensors. If
-// such a file has this score, it gets its name back, the other training's file gets a number, and a line says so. Throws Error(create).
-bool bring_best_back(const job::OutputSpec& output, const ScoredEpoch& score, std::ostream& out);
-// Renames the file to best.previous.safetensors, if there is one, and prints that. If this `training` (its id) wrote it or
-// best.previous.safetensors, the name is best.1.safetensors, or the next number that is free. Throws Error(create).
+// Renames the file, if there is one, to best.previous.safetensors, or, if that name is taken, to best.1.safetensors or the next number that is
+// free, and prints that. `training`: the id of the present one. Throws Error(create).
 void set_best_aside(const job::OutputSpec& output, const std::string& training, std::ostream& out);
-// Whether set_best_aside() would rename or replace this file.
-bool is_moved_by_set_best_aside(const std::string& path, const job::OutputSpec& output,
-                                const std::string& training);
+// Another training in the same folder may have set the best weights of this one aside. Of the files aside that are `ours`, the one with the
+// best score gets the name best.safetensors again, a file of that name goes aside, and lines say so. Returns the score; none: no file is
+// ours. All that are ours have the same metric. Throws Error(create).
+std::optional<ScoredEpoch> bring_best_back(const job::OutputSpec& output,
+                                           const std::function<bool(const ScoredEpoch&)>& ours,
+                                           std::ostream& out);
 // Throws the errors of save_weights() and require_own_best().
 void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,
                const ScoredEpoch& score, std::ostream& out);
