@@ -176,8 +176,9 @@ TEST_CASE("hunt 43: however many trainings take turns in a folder, each gets its
   const Training launch;
   // At this rate nothing changes any more, so no later epoch is better.
   const auto go_on = [&](const char* folder, const char* seed, int epochs) {
-    const ChildResult more = train(launch, {std::string("checkpoint.dir=") + folder, seed,
-                                            "train.epochs=" + std::to_string(epochs), "optimizer.learning_rate=1e-30"});
+    const ChildResult more =
+        train(launch, {std::string("checkpoint.dir=") + folder, seed,
+                       "train.epochs=" + std::to_string(epochs), "optimizer.learning_rate=1e-30"});
     REQUIRE_MESSAGE(more.code == 0, more.err);
     CHECK_FALSE(contains(more.out, "only later epochs count"));
     return launch.best();
@@ -197,7 +198,8 @@ TEST_CASE("hunt 43: however many trainings take turns in a folder, each gets its
   CHECK(go_on("two", "train.seed=2", 11) == best[1]);
 }
 
-TEST_CASE("hunt 43: best weights that are newer than the checkpoint come back, too, if another training has set them aside") {
+TEST_CASE(
+    "hunt 43: best weights that are newer than the checkpoint come back, too, if another training has set them aside") {
   const Training launch;
   const Words slow = {"optimizer.learning_rate=0.001", "checkpoint.keep=100", "train.epochs=6"};
   REQUIRE(train(launch, slow).code == 0);

@@ -231,8 +231,9 @@ TEST_CASE("hunt 44: a run that ends with 255 is not taken for a host that ssh ca
     INFO(nodes);
     const Site site;
     site.render("ssh", {std::string("--fleetrun=") + FLEETRUN_BINARY},
-                {"--nproc_per_node=1", "--device=cpu", "--insecure", "--log_level=ERROR", "--ips=127.0.0.1,127.0.0.2",
-                 nodes, "--max_restart=0", "--", "/bin/bash", "-c", "[ $RANK = 1 ] && exit 255; while :; do sleep 0.05; done"});
+                {"--nproc_per_node=1", "--device=cpu", "--insecure", "--log_level=ERROR",
+                 "--ips=127.0.0.1,127.0.0.2", nodes, "--max_restart=0", "--", "/bin/bash", "-c",
+                 "[ $RANK = 1 ] && exit 255; while :; do sleep 0.05; done"});
     ChildOptions options = site.options();
     std::filesystem::create_directory(site.folder / "temporary");
     options.environment["TMPDIR"] = site.folder / "temporary";

@@ -166,6 +166,8 @@ class Coordinator {
   // Who takes part: coordinator_members.cpp.
   std::optional<std::string> objection_to(PeerId peer, const Join& join) const;
   std::optional<std::string> objection_to_place(const Join& join) const;
+  const Node* holder_of_place(const Join& join) const;  // null: nobody claims it
+  Actions refuse(PeerId peer, const Join& join, const std::string& why);
   Actions begin_if_enough(TimePoint now);
   Actions place(TimePoint now);
   std::optional<std::string> differences() const;
@@ -208,6 +210,8 @@ class Coordinator {
   Actions conclude_if_all_ended(TimePoint now);
   Actions conclude(TimePoint now);
   Actions go_on_or_end(TimePoint now);
+  bool newcomers_do_not_fit(const NodeFailure& failure) const;
+  Actions go_on_without_newcomers(const NodeFailure& failure, TimePoint now);
   NodeFailure without_restart(NodeFailure failure) const;
   NodeFailure without_nodes(NodeFailure failure) const;
   std::vector<std::string> losses_after(const NodeFailure& failure) const;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error/error.h"
 #include "launch/supervise/exit_cause.h"
@@ -225,6 +226,7 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
     failure.block += fmt::format("fleetrun: then {}\n", loss);
     ending_->block += fmt::format("fleetrun: then {}\n", loss);
   }
+  if (newcomers_do_not_fit(failure)) return go_on_without_newcomers(failure, now);
   if (!may_start_again(failure)) return end(without_nodes(failure), first);
   if (lost_any() && worth_restarting(options_.restart, failure.exit_code)) {
     if (!restarts_.after_loss(now)) return end(without_restart(failure), first);
@@ -235,6 +237,35 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
   if (!restarts_.crash_loop()) return end(failure, first);
   failure.exit_code = static_cast<int>(ErrorKind::gave_up);
   return end(failure, first, true);
+}
+
+// The ranks have compared their data, and the nodes that were taken in for this attempt have other data than those that worked before.
+bool Coordinator::newcomers_do_not_fit(const NodeFailure& failure) const {
+  const auto is_left = [](const Node& node) { return node.state != State::lost; };
+  const auto is_newcomer = [&](const Node& node) { return node.is_new && is_left(node); };
+  const bool has_earlier =
+      std::ranges::any_of(nodes_, [&](const Node& node) { return !node.is_new && is_left(node); });
+  return options_.elastic() && attempt_ > 0 && has_earlier && std::ranges::any_of(nodes_, is_newcomer) &&
+         cause_called(failure.cause) == Cause::exited &&
+         failure.exit_code == static_cast<int>(ErrorKind::protocol) && !restarts_.forbidden();
+}
+
+Coordinator::Actions Coordinator::go_on_without_newcomers(const NodeFailure& failure, TimePoint now) {
+  Actions actions;
+  std::vector<std::string> names;
+  for (Node& node : nodes_) {
+    if (!node.is_new || node.state == State::lost) continue;
+    actions.push_back(Tell{{node.peer}, Over{failure, static_cast<int>(&node - nodes_.data())}});
+    actions.push_back(Drop{node.peer, failure.line});
+    names.push_back(address_of(node));
+    ended_nodes_.push_back(node.seen);
+    node.state = State::lost;
+  }
+  ending_->block +=
+      fmt::format("fleetrun: the run goes on without {}, which does not fit to the other nodes\n",
+                  fmt::join(names, "; "));
+  for (auto& action : go_on(failure, {}, now)) actions.push_back(std::move(action));
+  return actions;
 }
 
 NodeFailure Coordinator::without_restart(NodeFailure failure) const {

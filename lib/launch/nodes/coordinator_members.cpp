@@ -55,8 +55,7 @@ std::optional<std::string> as_objection(std::vector<std::string> lines) {
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoint now) {
   if (not_begun_) return {Tell{{peer}, Over{not_begun_, std::nullopt}}, Drop{peer, not_begun_->line}};
-  if (const auto why = objection_to(peer, join))
-    return {Tell{{peer}, Over{failure_of_nodes(ErrorKind::protocol, *why), std::nullopt}}, Drop{peer, *why}};
+  if (const auto why = objection_to(peer, join)) return refuse(peer, join, *why);
   waiting_.push_back({.peer = peer,
                       .join = join,
                       .ready = {},
@@ -80,6 +79,21 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
   actions.push_back(note_for_waiting(waiting_.back()));
   if (phase_ != Phase::gathering) return actions;
   for (auto& action : go_on_if_enough(now)) actions.push_back(std::move(action));
+  return actions;
+}
+
+// Two hosts with one number are a mistake in the commands, which no wait mends, unless the run can do without one of them. On one host it
+// may be a second start of the same command.
+Coordinator::Actions Coordinator::refuse(PeerId peer, const Join& join, const std::string& why) {
+  const NodeFailure failure = failure_of_nodes(ErrorKind::protocol, why);
+  Actions actions = {Tell{{peer}, Over{failure, std::nullopt}}, Drop{peer, why}};
+  const Node* const holder = holder_of_place(join);
+  if (phase_ != Phase::joining || holder == nullptr) return actions;
+  const bool is_needed = !options_.elastic() && !options_.without_missing;
+  const Actions more = is_needed && holder->join.host != join.host
+                           ? end(failure, std::nullopt)
+                           : tell_everybody(Note{why + "; the second one cannot join", missing()});
+  actions.insert(actions.end(), more.begin(), more.end());
   return actions;
 }
 
@@ -107,11 +121,22 @@ std::optional<std::string> Coordinator::objection_to_place(const Join& join) con
   if (!join.node_rank) return std::nullopt;
   if (*join.node_rank < 0 || *join.node_rank >= options_.nodes)
     return fmt::format("there is no node {}: the run has {} nodes", *join.node_rank, options_.nodes);
-  for (const Node& node : waiting_)
-    if (node.join.node_rank == join.node_rank)
-      return fmt::format("{} and {} both say that they are node {}", node.join.host, join.host,
-                         *join.node_rank);
-  return std::nullopt;
+  const Node* const holder = holder_of_place(join);
+  if (holder == nullptr) return std::nullopt;
+  const std::string there = fmt::format("{}, {}", join.address, join.host);
+  std::string why = fmt::format("{} ({}) and {} ({}) both say that they are node {}", holder->join.host,
+                                holder->join.address, join.host, join.address, *join.node_rank);
+  std::vector<std::string> lines;
+  compare(holder->join.terms, address_of(*holder), join.terms, there, lines);
+  if (const auto differences = as_objection(std::move(lines))) why += "; " + *differences;
+  return why;
+}
+
+// The node that waits and has said that it is the one that `join` claims to be.
+const Coordinator::Node* Coordinator::holder_of_place(const Join& join) const {
+  const auto holder = std::ranges::find_if(
+      waiting_, [&](const Node& node) { return join.node_rank && node.join.node_rank == join.node_rank; });
+  return holder == waiting_.end() ? nullptr : &*holder;
 }
 
 bool Coordinator::is_first_waiting(PeerId peer) const {

@@ -136,7 +136,7 @@ void announce_restart_before_start(int restart, const LaunchOptions& options, co
 
 void announce_regrouping(const AttemptRecord& before, Console& console) {
   console.say(
-      fmt::format("the ranks start again with more nodes; the logs before it are in {}/", before.logs));
+      fmt::format("the ranks start again with other nodes; the logs before it are in {}/", before.logs));
 }
 
 void announce_places(const ClusterSpec& cluster, Console& console) {

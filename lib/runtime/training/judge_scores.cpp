@@ -80,12 +80,10 @@ void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric)
 void require_not_set_aside(const std::string& pretrained, const Run& run) {
   std::error_code problem;
   if (!std::filesystem::equivalent(pretrained, best_path(run.job.output), problem)) return;
-  throw Error(
-      ErrorKind::config,
-      fmt::format(
-          "model.pretrained is {}, which checkpoint.keep_best renames when a training begins",
-          pretrained),
-      "give model.pretrained a copy, or output.dir=FOLDER after the job file chooses another folder");
+  throw Error(ErrorKind::config,
+              fmt::format("model.pretrained is {}, which checkpoint.keep_best renames when a training begins",
+                          pretrained),
+              "give model.pretrained a copy, or output.dir=FOLDER after the job file chooses another folder");
 }
 
 // Afterwards the state has a best epoch only if the file has its weights.

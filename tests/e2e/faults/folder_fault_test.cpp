@@ -260,10 +260,12 @@ TEST_CASE("D: a run that succeeds in a log folder that became read-only is a suc
 
 TEST_CASE("hunt 42: a log folder that somebody removes during the run is told about at the next look") {
   const ScriptLaunch launch;
-  ChildProcess process(with_errors_in_a_file(launch.script_command(
-                           {"--nproc_per_node=2"}, "touch ready.$RANK\nwhile [ ! -e go ]; do sleep 0.05; done\n")),
-                       launch.options());
-  REQUIRE(comes_true([&] { return launch.folder.has("ready.0") && launch.folder.has("ready.1"); }, within(5s)));
+  ChildProcess process(
+      with_errors_in_a_file(launch.script_command(
+          {"--nproc_per_node=2"}, "touch ready.$RANK\nwhile [ ! -e go ]; do sleep 0.05; done\n")),
+      launch.options());
+  REQUIRE(
+      comes_true([&] { return launch.folder.has("ready.0") && launch.folder.has("ready.1"); }, within(5s)));
   std::filesystem::remove_all(launch.folder / "log");
   CHECK(comes_true(
       [&] {
@@ -292,12 +294,11 @@ TEST_CASE("hunt 42: ranks start again in a new log folder if somebody has remove
 
 TEST_CASE("hunt 42: ranks start again beside a run that has the name of their removed log folder by now") {
   const ScriptLaunch launch, other;
-  ChildProcess first(
-      with_errors_in_a_file(launch.script_command(
-          {"--max_restart=3", "--restart_delay=0.1"},
-          "[ -e second ] && { touch again; while [ ! -e go ]; do sleep 0.05; done; exit 0; }\n"
-          "touch second; while [ ! -e fail ]; do sleep 0.05; done; exit 5\n")),
-      launch.options());
+  ChildProcess first(with_errors_in_a_file(launch.script_command(
+                         {"--max_restart=3", "--restart_delay=0.1"},
+                         "[ -e second ] && { touch again; while [ ! -e go ]; do sleep 0.05; done; exit 0; }\n"
+                         "touch second; while [ ! -e fail ]; do sleep 0.05; done; exit 5\n")),
+                     launch.options());
   REQUIRE(comes_true([&] { return launch.folder.has("second"); }, within(5s)));
   std::filesystem::remove_all(launch.folder / "log");
   ChildProcess second({FLEETRUN_BINARY, "--log_dir=" + (launch.folder / "log"), "--", "/bin/sh", "-c",

@@ -131,7 +131,7 @@ TEST_CASE("a run begins without a node that does not come, and takes it in when 
   finish(cluster, {0, 1});
   CHECK(cluster.log(1, 1) == "attempt 0 of 3, rank 3 of 4, node 1 of 2, paddle 3 of 4\n");
   CHECK(contains(cluster.errors(0),
-                 "fleetrun: the ranks start again with more nodes; the logs before it are in "
+                 "fleetrun: the ranks start again with other nodes; the logs before it are in "
                  "log/attempt-0/\n"));
   CHECK(cluster.report(1)["ranks"][0]["rank"] == 2);
 }

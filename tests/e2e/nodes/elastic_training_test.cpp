@@ -81,6 +81,43 @@ TEST_CASE("a training goes on from its last checkpoint with fewer ranks, and doe
   CHECK(cluster.nothing_left());
 }
 
+const char* const kJobWithFiles = R"({
+  "model": {"name": "mlp", "hidden": [64]},
+  "data": {"train": {"format": "idx", "images": "images.idx.gz", "labels": "labels.idx.gz"}, "batch_size": 16},
+  "train": {"epochs": 1000000, "log_every": 100000, "threads": 1},
+  "checkpoint": {"dir": "checkpoints", "every_steps": 100}
+})";
+
+TEST_CASE("hunt 44: a training goes on without a node that joins late and has other data") {
+  Cluster cluster(3);
+  const std::string patterns = std::string(FLEETRUN_SOURCE_DIR) + "/configs/patterns/";
+  for (int node = 0; node < 3; ++node) {
+    std::ofstream(cluster.folder(node) + "/job.json") << kJobWithFiles;
+    const std::string set = node == 2 ? "test" : "train";
+    for (const char* part : {"images", "labels"})
+      std::filesystem::copy_file(patterns + set + "-" + part + ".idx.gz",
+                                 cluster.folder(node) + "/" + part + ".idx.gz");
+  }
+  const Words words = {"--nnodes=2:3", "--elastic_timeout=0.2", "--nproc_per_node=1", "--device=cpu",
+                       "job.json"};
+  cluster.start(0, words);
+  cluster.start(1, words);
+  REQUIRE(comes_true([&] { return has_checkpoint(cluster.folder(0) + "/output/checkpoints"); },
+                     within(Cluster::kLimit)));
+  cluster.start(2, words);
+  const ChildResult refused = cluster.end_of(2);
+  CHECK_MESSAGE(refused.code == 76, refused.err);
+  CHECK_MESSAGE(contains(refused.err, "number of samples"), refused.err);
+  REQUIRE(cluster.says(0, "the run goes on without 127.0.0.3"));
+  REQUIRE(comes_true([&] { return contains(cluster.log(0, 0), "resuming from "); }, within(Cluster::kLimit)));
+  cluster.send(0, SIGTERM);
+  for (const int node : {0, 1}) {
+    const ChildResult end = cluster.end_of(node);
+    CHECK_MESSAGE(end.code == 128 + SIGTERM, end.err);
+  }
+  CHECK(cluster.nothing_left());
+}
+
 // The checkpoints in the folder by step, oldest first. One that is being removed does not count.
 std::map<int, std::string> checkpoints_in(const std::string& folder) {
   std::map<int, std::string> found;

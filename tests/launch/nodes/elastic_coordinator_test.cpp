@@ -403,6 +403,37 @@ TEST_CASE("a node that joins during the run must have the same settings") {
   CHECK(scene.dropped == std::vector<PeerId>{9});
 }
 
+TEST_CASE("hunt 44: a run goes on without a node that it has taken in and whose data are others") {
+  ElasticScene scene = running(range(2, 3), 2);
+  scene.say(9, Scene::join(1, 2));
+  scene.wake();
+  scene.end({1, 2}, 0);
+  scene.be_ready({1, 2, 9}, 1);
+  REQUIRE(scene.last<Start>(9) != nullptr);
+  NodeFailure differs = Scene::failure(5, "rank 1 exited with code 76");
+  differs.exit_code = 76;
+  scene.say(2, Failed{1, differs});
+  scene.say(2, Ended{1, differs, JsonValue::list({}), {}});
+  scene.end({1, 9}, 1);
+  REQUIRE(scene.last<Over>(9) != nullptr);
+  CHECK(scene.last<Over>(9)->failure->exit_code == 76);
+  CHECK(scene.dropped == std::vector<PeerId>{9});
+  for (const PeerId peer : {1, 2}) {
+    REQUIRE(scene.last<Again>(peer) != nullptr);
+    CHECK(scene.last<Again>(peer)->restarts == 0);
+    CHECK(scene.last<Again>(peer)->failure->block ==
+          "fleetrun: the run goes on without 10.0.0.9, host, which does not fit to the other nodes\n");
+  }
+  scene.be_ready({1, 2}, 2);
+  REQUIRE(scene.last<Start>(2) != nullptr);
+  CHECK(scene.last<Start>(2)->ranks.size() == 2);
+  scene.say(2, Failed{2, differs});  // without newcomers
+  scene.say(2, Ended{2, differs, JsonValue::list({}), {}});
+  scene.end({1}, 2);
+  REQUIRE(scene.last<Over>(1) != nullptr);
+  CHECK(scene.last<Over>(1)->failure->exit_code == 76);
+}
+
 TEST_CASE("a node that is lost before the ranks start is left out, and the others get ready again") {
   ElasticScene scene(range(2, 3));
   scene.join_all(3);
