@@ -152,6 +152,54 @@ TEST_CASE("handled_then_killed.py: an exception that was handled is not tied to 
             .empty());
 }
 
+// Rank 1 fails, closes its connections, and still tidies up when rank 0 has lost the connection and has ended.
+const char* const kPartsBeforeItEnds =
+    "import os, sys, time\n"
+    "def read_shard():\n    raise FileNotFoundError('/data/shard-3.bin')\n"
+    "def all_reduce():\n"
+    "    while not os.path.exists('closed'): time.sleep(0.01)\n"
+    "    raise RuntimeError('[gloo/transport/tcp/pair.cc:547] Connection closed by peer')\n"
+    "if os.environ['RANK'] == '0': all_reduce()\n"
+    "import atexit\n"
+    "def end():\n    open('closed', 'w')\n    time.sleep(60)\n"
+    "atexit.register(end)\n"
+    "WHAT\n";
+
+ChildResult run_with_error_of_rank_1(const Launch& launch, const std::string& what) {
+  std::string script = kPartsBeforeItEnds;
+  launch.folder.write("train.py", script.replace(script.find("WHAT"), 4, what));
+  return launch.run_words({"--nproc_per_node=2", "train.py"});
+}
+
+TEST_CASE("hunt 42: the error of a rank that parts from the others before it ends is told") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  const ChildResult result = run_with_error_of_rank_1(launch, "read_shard()");
+  CHECK(result.code == 1);
+  const std::string sentence = "rank 1 had written an error before: FileNotFoundError: /data/shard-3.bin (";
+  CHECK_MESSAGE(contains(result.err, "fleetrun: " + sentence), result.err);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: the last lines of log/workerlog.1:\n"), result.err);
+  const nlohmann::json report = launch.report();
+  CHECK(contains(report["message"].get<std::string>(), "; " + sentence));
+  CHECK(report["first_failed_rank"] == 0);
+  CHECK(report["earlier_error"]["rank"] == 1);
+  CHECK(report["earlier_error"]["log"] == "log/workerlog.1");
+}
+
+TEST_CASE(
+    "hunt 42: an error that a rank has handled, or has by the signal that ends it, is not told as an earlier one") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  for (const char* what : {"import traceback\ntry: read_shard()\nexcept OSError: traceback.print_exc()\n"
+                           "for i in range(30): print('step', i, 'loss 0.5', flush=True)\nend()",
+                           "import signal\nsignal.signal(signal.SIGTERM, lambda *_: read_shard())\nend()"}) {
+    const Launch launch;
+    const ChildResult result = run_with_error_of_rank_1(launch, what);
+    CHECK(result.code == 1);
+    CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
+    CHECK(launch.report()["earlier_error"].is_null());
+  }
+}
+
 TEST_CASE("breakpoint() in a rank that does not read the terminal has a hint") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;

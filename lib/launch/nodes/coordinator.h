@@ -143,6 +143,7 @@ class Coordinator {
     std::optional<NodeFailure> loss;       // it was lost after its failure, or after its ranks had ended
     JsonValue ranks;
     std::vector<std::string> roll_call;
+    EarlierWords earlier = {};
     std::optional<SignsOfLife> signs;  // none: the node has sent none in this attempt
     TimePoint ended;                   // when its ranks had ended
     bool finished = false;             // its ranks ended with 0 before they were asked to end
@@ -210,6 +211,7 @@ class Coordinator {
   Actions conclude_if_all_ended(TimePoint now);
   Actions conclude(TimePoint now);
   Actions go_on_or_end(TimePoint now);
+  void add_earlier_error(int first, NodeFailure& failure);
   bool newcomers_do_not_fit(const NodeFailure& failure) const;
   Actions go_on_without_newcomers(const NodeFailure& failure, TimePoint now);
   NodeFailure without_restart(NodeFailure failure) const;

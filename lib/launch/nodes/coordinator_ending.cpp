@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error/error.h"
+#include "launch/evidence/traceback.h"
 #include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
@@ -111,6 +112,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePo
   }
   node->ranks = ended.ranks;
   node->roll_call = ended.roll_call;
+  node->earlier = ended.earlier;
   Actions actions;
   if (ended.failure) {
     set_failure(*node, *ended.failure);
@@ -226,6 +228,7 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
     failure.block += fmt::format("fleetrun: then {}\n", loss);
     ending_->block += fmt::format("fleetrun: then {}\n", loss);
   }
+  add_earlier_error(*first, failure);
   if (newcomers_do_not_fit(failure)) return go_on_without_newcomers(failure, now);
   if (!may_start_again(failure)) return end(without_nodes(failure), first);
   if (lost_any() && worth_restarting(options_.restart, failure.exit_code)) {
@@ -237,6 +240,20 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
   if (!restarts_.crash_loop()) return end(failure, first);
   failure.exit_code = static_cast<int>(ErrorKind::gave_up);
   return end(failure, first, true);
+}
+
+// The rank that failed had lost the connection to a rank of another node, which had an error and had not ended yet.
+void Coordinator::add_earlier_error(int first, NodeFailure& failure) {
+  const JsonValue* const exception = failure.evidence.find("exception", JsonValue::Kind::text);
+  if (exception == nullptr || !is_about_a_peer(exception->text)) return;
+  for (int i = 0; i < std::ssize(nodes_); ++i) {
+    const EarlierWords& words = nodes_[static_cast<std::size_t>(i)].earlier;
+    if (i == first || words.line.empty()) continue;
+    failure.line += "; " + words.line;
+    failure.block += words.block;
+    ending_->block += words.block;
+    return;
+  }
 }
 
 // The ranks have compared their data, and the nodes that were taken in for this attempt have other data than those that worked before.

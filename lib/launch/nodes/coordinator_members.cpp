@@ -438,6 +438,7 @@ Coordinator::Actions Coordinator::begin_next(Clock::duration delay, TimePoint no
   for (Node& node : nodes_) {
     node.state = State::joined;
     node.failure.reset();
+    node.earlier = {};
     node.step.reset();
     node.finished = false;
     if (!node.is_new) again.to.push_back(node.peer);

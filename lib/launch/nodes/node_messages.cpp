@@ -95,7 +95,9 @@ std::pair<const char*, JsonValue> to_message(const Ended& ended) {
                                       {"no_restart", ended.no_restart},
                                       {"asked_by", ended.asked_by},
                                       {"finished", ended.finished},
-                                      {"step", ended.step}})};
+                                      {"step", ended.step},
+                                      {"earlier_line", ended.earlier.line},
+                                      {"earlier_block", ended.earlier.block}})};
 }
 std::pair<const char*, JsonValue> to_message(const Signs& signs) {
   std::vector<std::int64_t> unmatched;

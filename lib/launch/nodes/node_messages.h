@@ -79,6 +79,11 @@ struct Failed {
   int attempt = 0;
   NodeFailure failure;
 };
+// An error that a rank of the node had written when the attempt failed elsewhere.
+struct EarlierWords {
+  std::string line;   // "rank 1 had written an error before: ..."
+  std::string block;  // for the terminal
+};
 struct Ended {
   int attempt = 0;
   std::optional<NodeFailure>
@@ -89,6 +94,7 @@ struct Ended {
   int asked_by = 0;                    // the signal that did so
   bool finished = false;               // all ranks of the node ended with 0 before they were asked to end
   std::optional<std::int64_t> step;    // the highest that a rank of the node has done; none: it is not known
+  EarlierWords earlier = {};           // "": none
 };
 // What the ranks do. From a node: its own ranks; from the first node: the ranks of all other nodes.
 struct Signs {

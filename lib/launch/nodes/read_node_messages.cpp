@@ -163,6 +163,9 @@ std::optional<Ended> read_ended(Fields fields) {
       .attempt = fields.number<int>("attempt"), .failure = failure(fields), .ranks = {}, .roll_call = {}};
   ended.step = fields.maybe_number<std::int64_t>("step");
   if (fields.object.find("no_restart") != nullptr) ended.no_restart = fields.yes("no_restart");
+  for (const auto& [name, text] :
+       {std::pair("earlier_line", &ended.earlier.line), std::pair("earlier_block", &ended.earlier.block)})
+    if (const JsonValue* const value = fields.object.find(name, Kind::text)) *text = value->text;
   ended.asked_by = fields.maybe_number<int>("asked_by").value_or(0);
   if (fields.object.find("finished") != nullptr) ended.finished = fields.yes("finished");
   if (const JsonValue* const ranks = fields.find("ranks", Kind::list)) ended.ranks = *ranks;

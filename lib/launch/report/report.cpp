@@ -117,9 +117,13 @@ std::string describe_process(const ExitReport& report, std::size_t rank) {
                      report.step ? fmt::format(", at step {}", *report.step) : "");
 }
 
-std::string last_lines_text(const ExitReport& report, std::size_t rank) {
+std::string path_of_log(const ExitReport& report, std::size_t rank) {
   const bool alone = std::cmp_less_equal(report.verdict.span.world, report.verdict.ranks.size());
-  const std::string log = report.logs.at(rank) + (alone ? "" : " on " + report.host);
+  return report.logs.at(rank) + (alone ? "" : " on " + report.host);
+}
+
+std::string last_lines_text(const ExitReport& report, std::size_t rank) {
+  const std::string log = path_of_log(report, rank);
   if (report.log_problem != 0)
     return fmt::format("fleetrun: {} cannot be read: {}\n", log, describe_errno(report.log_problem));
   if (report.last_lines.empty()) return fmt::format("fleetrun: {} is empty\n", log);
@@ -138,7 +142,9 @@ std::string death_text(const ExitReport& report) {
                       printable_start(quote_words(redact_variables(command)), kLongestCommand));
   if (!report.evidence.exception.empty())
     text += fmt::format("fleetrun: {}\n", describe_exception(report.evidence));
-  return text + fact_lines(report) + last_lines_text(report, rank);
+  text += fact_lines(report);
+  const std::string earlier = earlier_error_text(report);
+  return text + (earlier.empty() ? last_lines_text(report, rank) : earlier);
 }
 
 std::string message_of(const ExitReport& report) {
@@ -218,12 +224,22 @@ std::string StragglerRecord::describe() const {
       found.median_ms);
 }
 
+JsonValue earlier_error_json(const ExitReport& report) {
+  if (!report.earlier_error) return {};
+  const EarlierError& error = *report.earlier_error;
+  return JsonValue::object({{"rank", report.verdict.number_of(error.rank)},
+                            {"exception", error.exception},
+                            {"log", report.logs.at(static_cast<std::size_t>(error.rank))},
+                            {"last_lines", error.last_lines}});
+}
+
 JsonValue evidence_json(const ExitReport& report) {
   const DeathEvidence& evidence = report.evidence;
   return JsonValue::object(
       {{"last_lines", report.last_lines},
        {"exception", evidence.exception.empty() ? JsonValue() : describe_exception(evidence)},
-       {"evidence", evidence.facts}});
+       {"evidence", evidence.facts},
+       {"earlier_error", earlier_error_json(report)}});
 }
 
 std::string describe_end(const ExitReport& report) {
@@ -258,6 +274,23 @@ std::string describe_failure(const ExitReport& report) {
   std::string text = describe_cause(report.verdict, report.command);
   if (report.evidence.out_of_memory) text += ", out of memory";
   if (!report.evidence.exception.empty()) text += ": " + describe_exception(report.evidence);
+  if (report.earlier_error) text += "; " + describe_earlier_error(report);
+  return text;
+}
+
+std::string describe_earlier_error(const ExitReport& report) {
+  if (!report.earlier_error) return "";
+  return fmt::format("rank {} had written an error before: {}",
+                     report.verdict.number_of(report.earlier_error->rank), report.earlier_error->exception);
+}
+
+std::string earlier_error_text(const ExitReport& report) {
+  if (!report.earlier_error) return "";
+  const EarlierError& error = *report.earlier_error;
+  std::string text = fmt::format("fleetrun: {}\n", describe_earlier_error(report));
+  text += fmt::format("fleetrun: the last lines of {}:\n",
+                      path_of_log(report, static_cast<std::size_t>(error.rank)));
+  for (const std::string& line : error.last_lines) text += fmt::format("    {}\n", line);
   return text;
 }
 
@@ -330,6 +363,7 @@ JsonValue report_value(const ExitReport& report) {
       {"last_lines", part("last_lines")},
       {"exception", part("exception")},
       {"evidence", part("evidence")},
+      {"earlier_error", part("earlier_error")},
       {"roll_call", of_all_nodes ? report.whole->roll_call : report.roll_call},
       {"collectives", comparisons_json(report.collectives)},
       {"step", report.step},

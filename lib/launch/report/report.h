@@ -64,6 +64,14 @@ struct WholeRun {
   std::vector<std::string> roll_call;  // likewise; else empty
 };
 
+// What a rank had written when another one, which had lost the connection to it, ended before it.
+struct EarlierError {
+  int rank = 0;           // of this node
+  std::string exception;  // "FileNotFoundError: /data/shard-3.bin (train.py:12, in main)"
+  std::string log;        // its file
+  std::vector<std::string> last_lines;
+};
+
 struct ExitReport {
   std::string run_id, job_id, host;
   std::vector<std::string> command;  // of a worker
@@ -73,15 +81,16 @@ struct ExitReport {
   Verdict verdict;
   std::vector<std::string>
       survivors;  // processes that not even SIGKILL ended: "pid 7, waiting for a device (D)"
-  std::vector<std::string> last_lines;  // of the log of the first failure
-  int log_problem = 0;                  // errno, when that log cannot be read
-  bool error_was_shown = false;         // among them is the error of a job, which stands above already
-  MemoryCgroup memory_before;           // as the attempt began
-  DeathEvidence evidence;               // of the first failure
-  std::vector<std::string> roll_call;   // what the ranks were doing when it was last asked
-  CollectiveRecords collectives;        // of the embedded runtime: as the roll was called, or at the end
-  std::optional<std::uint64_t> step;    // of the first failure, when the embedded runtime told
-  bool log_disk_full = false;           // during the run: lines of logs are missing
+  std::vector<std::string> last_lines;        // of the log of the first failure
+  int log_problem = 0;                        // errno, when that log cannot be read
+  bool error_was_shown = false;               // among them is the error of a job, which stands above already
+  MemoryCgroup memory_before;                 // as the attempt began
+  DeathEvidence evidence;                     // of the first failure
+  std::optional<EarlierError> earlier_error;  // that explains the first failure, or one on another node
+  std::vector<std::string> roll_call;         // what the ranks were doing when it was last asked
+  CollectiveRecords collectives;      // of the embedded runtime: as the roll was called, or at the end
+  std::optional<std::uint64_t> step;  // of the first failure, when the embedded runtime told
+  bool log_disk_full = false;         // during the run: lines of logs are missing
   std::vector<StandStillRecord> stand_stills;
   std::vector<StragglerRecord> stragglers;  // on the first node of several: of all nodes; on the others: none
   std::map<int, AttemptStart> starts;       // of the attempts of a job
@@ -105,6 +114,11 @@ std::string describe_cause(const Verdict& verdict, const std::vector<std::string
 
 // The same with what the evidence adds: "..., out of memory", "...: ValueError: bad batch (train.py:12, in main)".
 std::string describe_failure(const ExitReport& report);
+
+// "rank 1 wrote an error before: FileNotFoundError: ..."; "": none did.
+std::string describe_earlier_error(const ExitReport& report);
+// Lines for stderr: the sentence and the end of the log; "": there is none.
+std::string earlier_error_text(const ExitReport& report);
 
 // What ended the attempt on this node: the sentence, the evidence, the last lines.
 std::string describe_end(const ExitReport& report);

@@ -14,11 +14,13 @@
 #include "base/error/error.h"
 #include "launch/console/console_plan.h"
 #include "launch/evidence/echoes.h"
+#include "launch/evidence/traceback.h"
 #include "launch/host/limits.h"
 #include "launch/logs/last_lines.h"
 #include "launch/logs/log_disk.h"
 #include "launch/logs/log_names.h"
 #include "launch/report/describe_roll_call.h"
+#include "launch/run/earlier_error.h"
 #include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
@@ -67,6 +69,12 @@ AttemptStart start_of_attempt(const RunState& state) {
   return parts;
 }
 
+void fill_earlier_error(const LastWords& words, ExitReport& report) {
+  report.earlier_error = find_earlier_error(words, script_of(report.command));
+  if (!report.earlier_error) return;
+  report.logs.at(static_cast<std::size_t>(report.earlier_error->rank)) = report.earlier_error->log;
+}
+
 // That the log did not have yet when the death of the rank was noticed.
 std::size_t late_bytes(const EndOfLog& words) {
   return words.at_death == 0 ? 0 : static_cast<std::size_t>(std::max<off_t>(words.size - words.at_death, 0));
@@ -103,21 +111,23 @@ void fill_survivors(const RunState& state, ExitReport& report) {
 }
 
 void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs,
-                  const std::optional<EndOfLog>& last_words, ExitReport& report) {
+                  const LastWords& last_words, ExitReport& report) {
   report.verdict = state.verdict;
   report.workers = state.workers;
   if (!state.pages.empty()) report.starts[state.verdict.attempt] = start_of_attempt(state);
   fill_survivors(state, report);
   report.last_lines.clear();
   report.evidence = {};
+  report.earlier_error.reset();
   report.step.reset();
   report.ran.clear();
   report.logs.clear();
   for (int rank = 0; rank < std::ssize(state.workers); ++rank) report.logs.push_back(logs.worker_log(rank));
+  if (report.verdict.cause == Cause::elsewhere) fill_earlier_error(last_words, report);
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
   report.ran = own_command(attempt, static_cast<std::size_t>(rank), report);
-  const EndOfLog words = last_words ? *last_words : end_of_log(attempt, logs, rank);
+  const EndOfLog words = last_words.found() ? *last_words.found() : end_of_log(attempt, logs, rank);
   const LogFile& log = words.log;
   report.logs.at(static_cast<std::size_t>(rank)) = log.path;
   if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
@@ -140,6 +150,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
                        .late = late_bytes(words),
                        .memory_before = report.memory_before,
                        .started = report.workers.at(static_cast<std::size_t>(rank)).started.wall});
+  if (is_about_a_peer(report.evidence.exception)) fill_earlier_error(last_words, report);
 }
 
 // A run does not fail because there is no room for what is said about it.

@@ -22,10 +22,10 @@ ExitReport begin_report(const RunPlan& plan);
 // Whether standard output, which gets these logs, has shown the error with which a rank of a job file ended. Nobody needs it twice.
 bool has_shown_error(const ExitReport& report, const ConsolePlan& console);
 
-// Adds what is known about the present attempt. Call it before the logs move. Without `last_words`, the whole log of the rank that failed
-// counts.
+// Adds what is known about the present attempt. Call it before the logs move. If `words` knows no failure, the whole log of the rank that
+// failed counts.
 void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs,
-                  const std::optional<EndOfLog>& last_words, ExitReport& report);
+                  const LastWords& words, ExitReport& report);
 void fill_survivors(const RunState& state, ExitReport& report);  // once all has been done to end them
 
 // If the attempt failed, adds where its ranks were in their collectives, and writes that to files beside the logs.

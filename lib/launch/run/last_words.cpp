@@ -1,6 +1,17 @@
 #include "launch/run/last_words.h"
 
+#include <sys/stat.h>
+
 namespace fleetrun::launch {
+
+namespace {
+
+off_t size_of(const UniqueFd& file) {
+  struct stat facts {};
+  return file && ::fstat(file.get(), &facts) == 0 ? facts.st_size : 0;
+}
+
+}  // namespace
 
 EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank) {
   const auto place = static_cast<std::size_t>(rank);
@@ -20,16 +31,42 @@ void LastWords::begin_attempt() {
   rank_.reset();
   at_death_.reset();
   found_.reset();
+  others_.reset();
 }
 
 // What a rank leaves that somebody ended with a signal is asked to end, too, LeftOfRanks::kTimeToFollow later.
 void LastWords::look(const Verdict& verdict) {
+  if (!others_ && (verdict.rank || verdict.cause == Cause::elsewhere)) note_others(verdict);
   if (rank_ || !verdict.rank) return;
   static_assert(kTimeToArrive < LeftOfRanks::kTimeToFollow);
   rank_ = verdict.rank;
   failed_ = Clock::now();
   at_death_ = end_of_log(attempt_, logs_, *rank_);
   timer_.call_at(failed_ + kTimeToArrive, [this] { note(); });
+}
+
+void LastWords::note_others(const Verdict& verdict) {
+  others_.emplace();
+  for (std::size_t rank = 0; rank < std::min(verdict.ranks.size(), attempt_.logs.size()); ++rank)
+    if (!verdict.ranks[rank].status)
+      others_->push_back({.rank = static_cast<int>(rank),
+                          .log = size_of(attempt_.logs[rank]),
+                          .errors = size_of(attempt_.error_logs[rank])});
+}
+
+std::vector<LogOfRank> LastWords::logs_of_others() const {
+  std::vector<LogOfRank> logs;
+  if (!others_) return logs;
+  for (const Sizes& sizes : *others_) {
+    const auto place = static_cast<std::size_t>(sizes.rank);
+    const bool apart = sizes.errors > 0;
+    logs.push_back(
+        {.rank = sizes.rank,
+         .end = {.log = apart ? file_behind(attempt_.error_logs[place], logs_.find_error_log(sizes.rank))
+                              : file_behind(attempt_.logs[place], logs_.find_worker_log(sizes.rank)),
+                 .size = apart ? sizes.errors : sizes.log}});
+  }
+  return logs;
 }
 
 void LastWords::finish(const ProcessGroup& group) {

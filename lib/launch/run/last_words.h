@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <optional>
+#include <vector>
 
 #include "launch/logs/growing_file.h"
 #include "launch/logs/log_folder.h"
@@ -23,7 +24,14 @@ struct EndOfLog {
 // As it is now. stderr, where it is apart and says something.
 EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank);
 
-// Notes the length of the log when the last words of the rank that failed have arrived there.
+// What a rank had written when the first one failed, here or elsewhere.
+struct LogOfRank {
+  int rank = 0;  // of this node
+  EndOfLog end;
+};
+
+// Notes the length of the log when the last words of the rank that failed have arrived there. Also notes the lengths of the logs of the ranks
+// that had not ended then: what they write later may only answer the signal that ends them.
 class LastWords {
  public:
   // For what the rank has written into a pipe, such as that of `tee`.
@@ -36,10 +44,16 @@ class LastWords {
   // Call it before you ask what the ranks have left to end. Waits until kTimeToArrive after the failure if anything is left.
   void finish(const ProcessGroup& group);
   const std::optional<EndOfLog>& found() const { return found_; }  // none: no rank has failed
+  std::vector<LogOfRank> logs_of_others() const;                   // of ranks that had not ended then
 
  private:
   void note();
+  void note_others(const Verdict& verdict);
 
+  struct Sizes {
+    int rank = 0;
+    off_t log = 0, errors = 0;  // bytes
+  };
   const Attempt& attempt_;
   const LogFolder& logs_;
   std::optional<int> rank_;  // that failed
@@ -47,6 +61,7 @@ class LastWords {
   TimePoint failed_;
   Timer timer_;
   std::optional<EndOfLog> found_;
+  std::optional<std::vector<Sizes>> others_;  // none: the attempt goes on
 };
 
 }  // namespace fleetrun::launch

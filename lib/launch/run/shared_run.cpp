@@ -213,6 +213,7 @@ void SharedRun::correct_cause(const NodeFailure& first, const std::optional<Node
   verdict.why = first.line;
   verdict.rank.reset();
   report.evidence = {};
+  report.earlier_error.reset();
   report.last_lines.clear();
 }
 
@@ -232,6 +233,7 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
     ended.failure->block = describe_end_elsewhere(report);
     ended.failure->evidence = evidence_json(report);
   }
+  if (!verdict.rank) ended.earlier = {describe_earlier_error(report), earlier_error_text(report)};
   sources_.nodes.send(ended);
   has_ended_ = true;
   const FromFirst answer = wait();

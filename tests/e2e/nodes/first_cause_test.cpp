@@ -51,6 +51,27 @@ TEST_CASE("of two ranks that fail 2 ms apart, the first is named, or both where 
   }
 }
 
+TEST_CASE(
+    "hunt 42: all nodes tell the error of a rank that parts from those of another node before it ends") {
+  Cluster cluster(2);
+  cluster.start(
+      {"--nproc_per_node=1", "--", "/bin/sh", "-c",
+       "traceback() { printf 'Traceback (most recent call last):\\n  File \"/train.py\", line 3, in <module>\\n%s\\n' \"$1\"; };"
+       "[ $RANK = 1 ] && { traceback 'FileNotFoundError: shard 3'; : > ../closed; sleep 60; };"
+       "until [ -e ../closed ]; do sleep 0.01; done;"
+       "traceback 'RuntimeError: Connection closed by peer'; exit 1"});
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK(end.code == 1);
+    CHECK_MESSAGE(
+        contains(
+            end.err,
+            "fleetrun: rank 1 had written an error before: FileNotFoundError: shard 3 (/train.py:3, in <module>)\n"
+            "fleetrun: the last lines of log/workerlog.0 on "),
+        end.err);
+  }
+  CHECK(contains(cluster.report(0)["message"].get<std::string>(), "; rank 1 had written an error before: "));
+}
+
 TEST_CASE("of two ranks that fail one after the other, all nodes name the same one when they start again") {
   for (int i = 0; i < testing::soak_count(5); ++i) {
     Cluster cluster(2);

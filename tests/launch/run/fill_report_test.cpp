@@ -64,7 +64,8 @@ ExitReport report_of_attempt(const TemporaryFolder& folder, const std::function<
   ExitReport report = failed_attempt();
   const Verdict verdict = report.verdict;
   const std::vector<WorkerRecord> workers(1);
-  fill_attempt({verdict, workers, {}, {}}, attempt, logs, {}, report);
+  EventLoop loop;
+  fill_attempt({verdict, workers, {}, {}}, attempt, logs, LastWords(loop, attempt, logs), report);
   return report;
 }
 
@@ -103,7 +104,9 @@ struct TwoRanks {
     const TemporaryFolder folder;
     const LogFolder logs(folder / "log");
     ExitReport report;
-    fill_attempt({verdict, workers, pages, {}}, {}, logs, {}, report);
+    EventLoop loop;
+    const Attempt attempt;
+    fill_attempt({verdict, workers, pages, {}}, attempt, logs, LastWords(loop, attempt, logs), report);
     fill_stand_stills(
         {{.attempt = 1, .why = "lost node 2", .nodes = 2, .detection = std::chrono::seconds(4)}}, report);
     return report;

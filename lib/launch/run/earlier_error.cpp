@@ -1,0 +1,32 @@
+#include "launch/run/earlier_error.h"
+
+#include "launch/evidence/log_cause.h"
+#include "launch/evidence/traceback.h"
+#include "launch/logs/last_lines.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kSearchedEnd = 64 * 1024;  // bytes
+constexpr std::size_t kShownLines = 10;
+constexpr std::string_view kTraceback = "Traceback";
+// As Python ends after an exception that nobody caught.
+constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
+
+}  // namespace
+
+std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script) {
+  for (const LogOfRank& of : words.logs_of_others()) {
+    const std::string text = read_log_end(of.end.log, kSearchedEnd, of.end.size);
+    if (text.find(kTraceback) == std::string::npos) continue;
+    const LogCause cause = find_log_cause(text, kUncaught, script);
+    if (cause.place.empty() || is_about_a_peer(cause.what)) continue;
+    return EarlierError{.rank = of.rank,
+                        .exception = describe(cause),
+                        .log = of.end.log.path,
+                        .last_lines = last_lines(text, kShownLines)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace fleetrun::launch
