@@ -32,7 +32,7 @@ void put_in_place(const std::string& path, std::string_view content, mode_t mode
     fd.reset(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
     if (!fd && errno != EEXIST) break;
   }
-  if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", temporary, describe_errno(errno)));
+  if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)));
   try {
     write_all(fd.get(), content, temporary);
     before_rename(fd.get(), temporary);

@@ -223,7 +223,9 @@ void LogFolder::clear() {
     files_->remove(name);
     return true;
   });
-  files_->begin(plan_.run_id, plan_.ranks);
+  std::vector<std::string> left = earlier;
+  if (!moves && plan_.keeps_previous) left.insert(left.end(), before_that.begin(), before_that.end());
+  files_->begin(plan_.run_id, plan_.ranks, left);  // somebody may kill us before they are moved
   if (keeps_places) files_->adopt(kNodesName);
   if (moves) keep_as_previous(earlier);
 }
@@ -231,6 +233,7 @@ void LogFolder::clear() {
 void LogFolder::keep_as_previous(const std::vector<std::string>& names) {
   previous_ = file(kPreviousFolder);
   files_->make_folder(kPreviousFolder);
+  if (!files_->owns(kPreviousFolder)) files_->adopt(kPreviousFolder);
   for (const std::string& name : names) {
     const std::string kept = previous_name(name);
     if (is_attempt(name)) {
@@ -244,9 +247,16 @@ void LogFolder::keep_as_previous(const std::vector<std::string>& names) {
   }
 }
 
+// As a run leaves it that is killed between making it and listing it.
+bool LogFolder::is_empty_folder(const std::string& name) const {
+  const auto found = files_->look(name);
+  return found && found->kind == FileFacts::Kind::folder && found->owner == files_->owner() &&
+         files_->names(name).empty();
+}
+
 // Before anything is moved.
 void LogFolder::require_free_previous(const std::vector<std::string>& names) const {
-  require_free(kPreviousFolder);
+  if (!is_empty_folder(kPreviousFolder)) require_free(kPreviousFolder);
   for (const std::string& name : names) require_free(previous_name(name));
 }
 

@@ -115,6 +115,7 @@ class LogFolder {
   void keep_as_previous(const std::vector<std::string>& names);
   void require_free_previous(const std::vector<std::string>& names) const;
   bool owns(const std::string& name) const;
+  bool is_empty_folder(const std::string& name) const;
   bool was_cut_off(const std::string& name) const;
   void require_free(const std::string& name) const;  // or ours
   void require_free_names() const;

@@ -114,10 +114,15 @@ OwnFiles::~OwnFiles() {
   if (!new_list_.empty()) ::unlinkat(folder_, new_list_.c_str(), 0);
 }
 
-void OwnFiles::begin(const std::string& run_id, int ranks) {
+void OwnFiles::begin(const std::string& run_id, int ranks, const std::vector<std::string>& ours) {
   std::vector<FileRecord> kept;
   for (const FileRecord& record : list_.files)
     if (owns(record.name)) kept.push_back(record);
+  for (const std::string& name : ours) {
+    const auto facts = look(name);
+    const auto proves = [&](const FileRecord& record) { return is_ours(record, name, *facts); };
+    if (facts && std::ranges::none_of(kept, proves)) kept.push_back(record_of(name, *facts));
+  }
   list_.files.clear();
   by_inode_.clear();
   by_name_.clear();

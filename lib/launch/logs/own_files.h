@@ -37,8 +37,9 @@ class OwnFiles {
 
   const FileList& list() const { return list_; }
   uid_t owner() const { return owner_; }  // of the files that we make here
-  // Begins the list of a run: what it says of files that are gone is forgotten. Throws Error(create|io).
-  void begin(const std::string& run_id, int ranks);
+  // Begins the list of a run: what it says of files that are gone is forgotten. `ours`: files that the caller knows to be ours. The list
+  // may have them by the names under which they were made. Throws Error(create|io).
+  void begin(const std::string& run_id, int ranks, const std::vector<std::string>& ours = {});
   void join_run(const std::string& run_id);  // the list names this one from now on: the node has joined it
   void go_on();  // with the run that the list names, which was cut off. Throws Error(create|io).
   void end(const std::vector<std::string>& ours);  // notes how the run left them

@@ -91,14 +91,21 @@ void check_interpreter(const std::string& path) {
       fmt::format("sed -i 's/\\r$//' {} removes the carriage returns", path));
 }
 
+// How to start a file that the kernel cannot start.
+std::string hint_of_start(const std::string& path) {
+  if (path.ends_with(".pyz") || path.ends_with(".pyc")) return fmt::format("fleetrun -- python3 {}", path);
+  if (path.ends_with(".ipynb"))
+    return fmt::format("jupyter nbconvert --to script {} makes a script of it", path);
+  return fmt::format("chmod +x {} makes it so", path);
+}
+
 void check_executable(const std::string& path) {
   if (is_executable(path)) return check_interpreter(path);
   if (is_on_noexec_mount(path))
     throw Error(ErrorKind::not_executable,
                 fmt::format("{} is on a file system that is mounted noexec: no program there can run", path),
                 "copy it to another file system");
-  throw Error(ErrorKind::not_executable, fmt::format("{} is not executable", path),
-              fmt::format("chmod +x {} makes it so", path));
+  throw Error(ErrorKind::not_executable, fmt::format("{} is not executable", path), hint_of_start(path));
 }
 
 // The first executable file on PATH; else the first file there is, so that its mode can be complained about.

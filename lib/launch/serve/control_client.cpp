@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 using Time = std::chrono::steady_clock::time_point;
 
 constexpr auto kAnswerTime = 10s;                 // of a run that is busy starting 1,000 ranks
+constexpr auto kEndTime = 1s;                     // of a run that has written its report
 constexpr auto kRetryPause = 20ms;                // while a run begins or ends
 constexpr std::size_t kLongestAnswer = 64 << 20;  // bytes; 65,536 ranks have about 16 MB
 
@@ -87,6 +88,7 @@ std::string read_line(const UniqueFd& socket, const std::string& folder) {
 UniqueFd ControlClient::connect(Time deadline) const {
   const ControlAddress found = control_address(folder_);
   if (!found.folder) throw file_error(errno, "looking for a run in", folder_);
+  const Time end_by = std::chrono::steady_clock::now() + kEndTime;
   while (true) {
     UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!fd) throw Error(ErrorKind::os, fmt::format("making a socket: {}", describe_errno(errno)));
@@ -102,13 +104,14 @@ UniqueFd ControlClient::connect(Time deadline) const {
           fmt::format(
               "a node that shares this folder has its logs beside it: --log_dir={}.node1, or --log_dir={}.HOST",
               folder_, folder_));
-    const bool is_late = std::chrono::steady_clock::now() >= deadline;
-    if (is_late && ::access(fmt::format("{}/{}", folder_, kReportName).c_str(), F_OK) == 0)
+    const Time now = std::chrono::steady_clock::now();
+    if (now >= end_by && ::access(fmt::format("{}/{}", folder_, kReportName).c_str(), F_OK) == 0)
       throw Error(ErrorKind::io,
                   fmt::format("the run in {}/ has ended, and waits until somebody reads its output", folder_),
                   fmt::format("kill {} ends the wait; {}/{} says how the run ended", pid_of_holder(folder_),
                               folder_, kReportName));
-    if (is_late) throw no_answer(folder_, "it has no socket there; not every file system supports sockets");
+    if (now >= deadline)
+      throw no_answer(folder_, "it has no socket there; not every file system supports sockets");
     std::this_thread::sleep_for(kRetryPause);
   }
 }

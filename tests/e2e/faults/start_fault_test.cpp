@@ -25,6 +25,8 @@ TEST_CASE("W16: a program that cannot run is said once, and nothing is made") {
   CHECK(result.code == 126);
   CHECK(result.err == "fleetrun: error: ./plain is not executable\n  hint: chmod +x ./plain makes it so\n");
   CHECK(result.out.empty());
+  launch.folder.write("packed.pyz", "no program");
+  CHECK(contains(launch.run_words({"./packed.pyz"}).err, "hint: fleetrun -- python3 ./packed.pyz\n"));
   CHECK_FALSE(launch.folder.has("log"));
 }
 

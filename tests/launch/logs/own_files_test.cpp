@@ -32,6 +32,22 @@ TEST_CASE("a line of the list for which the disk has no room spoils no later lin
   CHECK(list->files[0].name == "workerlog.1");
 }
 
+TEST_CASE("hunt 39: the list of a run that is killed as it begins still has the files of the run before") {
+  const TemporaryFolder folder;
+  const UniqueFd open(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  {
+    OwnFiles killed(open.get(), folder.path());
+    killed.begin("first", 1);
+    killed.replace("report.json", "{}");  // the list has it by the name under which it was written
+  }
+  {
+    OwnFiles killed(open.get(), folder.path());
+    REQUIRE(killed.owns("report.json"));
+    killed.begin("second", 1, {"report.json"});
+  }
+  CHECK(OwnFiles(open.get(), folder.path()).owns("report.json"));
+}
+
 TEST_CASE("a folder that somebody removes is made anew, and gets the next files") {
   const TemporaryFolder folder;
   const UniqueFd fd(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
