@@ -210,10 +210,58 @@ TEST_CASE(
       fs::remove_all(launch.folder / ("output/saved/" + name));
   REQUIRE(train(launch, {"checkpoint.dir=other", "train.epochs=1", "train.seed=2"}).code == 0);
   REQUIRE(launch.best() != best);
-  const ChildResult more = train(launch, {"optimizer.learning_rate=0.000000001", "train.epochs=5"});
+  const ChildResult more = train(launch, {"optimizer.learning_rate=0.000000001", "train.epochs=6"});
   REQUIRE_MESSAGE(more.code == 0, more.err);
   CHECK(launch.best() == best);
   CHECK(report_of(launch)["best"]["epoch"] == 5);
+}
+
+TEST_CASE("hunt 46: a training that goes on from the last checkpoint of another one does not lose that one's best weights") {
+  const Training launch;
+  REQUIRE(train(launch).code == 0);
+  const std::string first = launch.best();
+  const std::string fork = "checkpoint.resume=" + (launch.folder / ("output/saved/" + saved_training::saved(launch).back()));
+  const ChildResult forked = train(launch, {fork, "checkpoint.dir=fork", "train.epochs=12", "optimizer.learning_rate=0.01"});
+  REQUIRE_MESSAGE(forked.code == 0, forked.err);
+  REQUIRE_MESSAGE(launch.best() != first, forked.out);
+  CHECK(launch.folder.read("output/best.previous.safetensors") == first);
+  const ChildResult more = train(launch, {"train.epochs=9", "optimizer.learning_rate=1e-30"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(launch.best() == first);
+}
+
+TEST_CASE("hunt 46: best weights of an epoch that the job does not reach any more go aside") {
+  const Training launch;
+  REQUIRE(train(launch, {"train.epochs=12", "checkpoint.keep=100", "optimizer.learning_rate=0.001"}).code == 0);
+  REQUIRE(report_of(launch)["best"]["epoch"] == 11);
+  for (const std::string& name : saved_training::saved(launch))
+    if (std::stoi(name.substr(0, name.find('-'))) > 3) fs::remove_all(launch.folder / ("output/saved/" + name));
+  const ChildResult more = train(launch, {"train.epochs=5", "optimizer.learning_rate=0.001"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(report_of(launch)["best"]["epoch"] == 4);
+  CHECK(launch.folder.has("output/best.previous.safetensors"));
+}
+
+TEST_CASE("hunt 46: a broken file that has the name of best weights set aside harms no training") {
+  const Training launch;
+  fs::create_directories(launch.folder / "output");
+  launch.folder.write("output/best.3.safetensors", "");
+  REQUIRE(train(launch).code == 0);
+  const std::string first = launch.best();
+  REQUIRE(train(launch, {"checkpoint.dir=two", "train.seed=2"}).code == 0);
+  launch.folder.write("output/best.4.safetensors", first.substr(0, first.size() - 10));
+  const ChildResult more = train(launch, {"train.epochs=9", "optimizer.learning_rate=1e-30"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(launch.best() == first);
+}
+
+TEST_CASE("hunt 46: export replaces no best weights that a training has set aside") {
+  const Training launch;
+  REQUIRE(train(launch, {"checkpoint.dir=one"}).code == 0);
+  const std::string first = launch.best();
+  REQUIRE(train(launch, {"checkpoint.dir=two", "train.seed=2"}).code == 0);
+  REQUIRE(launch.run_words({"export", "job.json", "output/best.safetensors"}).code == 0);
+  CHECK(launch.folder.read("output/best.previous.safetensors") == first);
 }
 
 TEST_CASE(
@@ -344,7 +392,7 @@ TEST_CASE("best weights that are newer than the checkpoint stay the best, also w
   for (const std::string& name : saved_training::saved(launch))  // as after a crash
     if (name.ends_with("-step-20") || name.ends_with("-step-24"))
       fs::remove_all(launch.folder / ("output/saved/" + name));
-  const ChildResult alone = train(launch, {"optimizer.learning_rate=0.000000001", "train.epochs=5"}, 1);
+  const ChildResult alone = train(launch, {"optimizer.learning_rate=0.000000001", "train.epochs=6"}, 1);
   REQUIRE_MESSAGE(alone.code == 0, alone.err);
   CHECK_MESSAGE(contains(alone.out, "epoch 4, batch 0 (step 32)"), alone.out);
   CHECK_FALSE(contains(alone.out, "does not have the weights of the best epoch"));

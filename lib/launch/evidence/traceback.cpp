@@ -58,6 +58,14 @@ bool is_about_a_child(std::string_view what) {
          what.find("CalledProcessError") != std::string_view::npos;
 }
 
+// What a process says when another one ended first; whose own words say more.
+bool is_about_a_peer(std::string_view what) {
+  constexpr std::array<std::string_view, 3> kSigns = {"Connection closed by peer", "Connection reset by peer",
+                                                      "Broken pipe"};
+  return std::any_of(kSigns.begin(), kSigns.end(),
+                     [&](std::string_view sign) { return what.find(sign) != std::string_view::npos; });
+}
+
 // "train.py:40, in <module>". A traceback begins with the frame that caught the exception, or at the top level when nobody caught it.
 bool is_top(std::string_view place) {
   return place.ends_with(", in <module>") || place.ends_with(", in _run_module_as_main");
@@ -226,16 +234,6 @@ void join(Finding& found, std::vector<Finding>& all, const std::vector<std::stri
 }
 
 }  // namespace
-
-// Of gloo (transport/tcp/pair.cc), the C library, and NCCL (ncclGetErrorString, and PyTorch's NCCLUtils.hpp).
-bool is_about_a_peer(std::string_view what) {
-  constexpr std::array<std::string_view, 6> kSigns = {
-      "Connection closed by peer", "Connection closed by remote peer",
-      "Connection reset by peer",  "Broken pipe",
-      "remote process exited",     "ncclRemoteError"};
-  return std::any_of(kSigns.begin(), kSigns.end(),
-                     [&](std::string_view sign) { return what.find(sign) != std::string_view::npos; });
-}
 
 bool is_bare_exception(std::string_view line) {
   const std::string_view name = line.substr(0, line.find(':'));

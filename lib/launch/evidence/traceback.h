@@ -13,9 +13,6 @@ namespace fleetrun::launch {
 // In the order of the log. A report about an exception that cannot end the process explains nothing.
 std::vector<Finding> find_tracebacks(const LogLines& log);
 
-// What a process says when another one has ended first, whose own words say more: "RuntimeError: ... Connection closed by peer".
-bool is_about_a_peer(std::string_view what);
-
 // "ValueError: x", "json.decoder.JSONDecodeError: x" at the beginning of a line.
 bool is_bare_exception(std::string_view line);
 

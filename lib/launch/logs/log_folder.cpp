@@ -118,7 +118,12 @@ LogFolder::~LogFolder() {
 
 bool LogFolder::is_removed() const {
   struct stat facts {};
-  return ::fstat(folder_.get(), &facts) == 0 && facts.st_nlink == 0;
+  if (::fstat(folder_.get(), &facts) == 0 && facts.st_nlink == 0) return true;
+  // A folder in a lower layer of an overlay keeps its links.
+  std::error_code problem;
+  return std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", folder_.get()), problem)
+      .string()
+      .ends_with(" (deleted)");
 }
 
 void LogFolder::make_again() {

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error/error.h"
-#include "launch/evidence/traceback.h"
+#include "launch/evidence/lost_peer.h"
 #include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
@@ -245,7 +245,7 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
 // The rank that failed had lost the connection to a rank of another node, which had an error and had not ended yet.
 void Coordinator::add_earlier_error(int first, NodeFailure& failure) {
   const JsonValue* const exception = failure.evidence.find("exception", JsonValue::Kind::text);
-  if (exception == nullptr || !is_about_a_peer(exception->text)) return;
+  if (exception == nullptr || !may_tell_of_lost_peer(exception->text)) return;
   for (int i = 0; i < std::ssize(nodes_); ++i) {
     const EarlierWords& words = nodes_[static_cast<std::size_t>(i)].earlier;
     if (i == first || words.line.empty()) continue;

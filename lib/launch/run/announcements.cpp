@@ -122,10 +122,18 @@ void announce_left_alone(const std::vector<PassOn>& signals, Console& console) {
                           describe_signal(signals.front().signal), name_ranks(ranks)));
 }
 
+namespace {
+
+std::string describe_logs(const AttemptRecord& before) {
+  return before.logs.empty() ? "" : fmt::format("; the logs before it are in {}/", before.logs);
+}
+
+}  // namespace
+
 void announce_restart(int attempt, const LaunchOptions& options, Clock::duration delay,
                       const AttemptRecord& before, Console& console) {
-  console.say(fmt::format("restart {} in {:.3g} s; the logs before it are in {}/",
-                          number_and_limit(attempt, options), in_seconds(delay), before.logs));
+  console.say(fmt::format("restart {} in {:.3g} s{}", number_and_limit(attempt, options), in_seconds(delay),
+                          describe_logs(before)));
 }
 
 void announce_restart_before_start(int restart, const LaunchOptions& options, const std::string& why,
@@ -136,7 +144,7 @@ void announce_restart_before_start(int restart, const LaunchOptions& options, co
 
 void announce_regrouping(const AttemptRecord& before, Console& console) {
   console.say(
-      fmt::format("the ranks start again with other nodes; the logs before it are in {}/", before.logs));
+      fmt::format("the ranks start again with other nodes{}", describe_logs(before)));
 }
 
 void announce_places(const ClusterSpec& cluster, Console& console) {

@@ -1,7 +1,10 @@
 #include "launch/run/earlier_error.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "launch/evidence/log_cause.h"
-#include "launch/evidence/traceback.h"
+#include "launch/evidence/lost_peer.h"
 #include "launch/logs/last_lines.h"
 
 namespace fleetrun::launch {
@@ -16,11 +19,13 @@ constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
 }  // namespace
 
 std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script) {
-  for (const LogOfRank& of : words.logs_of_others()) {
+  std::vector<LogOfRank> logs = words.logs_of_others();
+  std::ranges::stable_sort(logs, {}, &LogOfRank::written);  // the oldest error is the first
+  for (const LogOfRank& of : logs) {
     const std::string text = read_log_end(of.end.log, kSearchedEnd, of.end.size);
     if (text.find(kTraceback) == std::string::npos) continue;
     const LogCause cause = find_log_cause(text, kUncaught, script);
-    if (cause.place.empty() || is_about_a_peer(cause.what)) continue;
+    if (cause.place.empty() || may_tell_of_lost_peer(cause.what)) continue;
     return EarlierError{.rank = of.rank,
                         .exception = describe(cause),
                         .log = of.end.log.path,

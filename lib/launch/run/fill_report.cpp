@@ -14,7 +14,7 @@
 #include "base/error/error.h"
 #include "launch/console/console_plan.h"
 #include "launch/evidence/echoes.h"
-#include "launch/evidence/traceback.h"
+#include "launch/evidence/lost_peer.h"
 #include "launch/host/limits.h"
 #include "launch/logs/last_lines.h"
 #include "launch/logs/log_disk.h"
@@ -74,6 +74,16 @@ void fill_earlier_error(const LastWords& words, ExitReport& report) {
   if (!report.earlier_error) return;
   report.logs.at(static_cast<std::size_t>(report.earlier_error->rank)) = report.earlier_error->log;
 }
+
+// Of a rank that had not ended. Errors that the rank that failed had handled do not matter then.
+void fill_error_of_peer(const LastWords& words, const std::optional<LogCause>& lost_peer, ExitReport& report) {
+  if (!lost_peer && !may_tell_of_lost_peer(report.evidence.exception)) return;
+  fill_earlier_error(words, report);
+  if (!report.earlier_error || !lost_peer) return;
+  report.evidence.exception = lost_peer->what;
+  report.evidence.exception_place = lost_peer->place;
+}
+
 
 // That the log did not have yet when the death of the rank was noticed.
 std::size_t late_bytes(const EndOfLog& words) {
@@ -137,6 +147,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   report.last_lines = last_lines(log_end, kLastLines);
   report.log_problem = log_end.empty() ? problem_of_reading(log) : 0;
   if (!status || status->ok()) return;
+  const std::optional<LogCause> lost_peer = find_lost_peer(log_end);
   report.evidence =
       gather_evidence({.rank = rank,
                        .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
@@ -150,7 +161,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
                        .late = late_bytes(words),
                        .memory_before = report.memory_before,
                        .started = report.workers.at(static_cast<std::size_t>(rank)).started.wall});
-  if (is_about_a_peer(report.evidence.exception)) fill_earlier_error(last_words, report);
+  fill_error_of_peer(last_words, lost_peer, report);
 }
 
 // A run does not fail because there is no room for what is said about it.
@@ -179,12 +190,15 @@ void fill_limit(const Environment& environment, ExitReport& report) {
   if (!limit.empty()) report.evidence.facts.push_back(limit);
 }
 
-void archive_attempt(const LogFolder& logs, ExitReport& report) {
+void record_attempt(const LogFolder& logs, ExitReport& report) {
   report.attempts.push_back({.number = report.verdict.attempt,
                              .message = describe_failure(report),
                              .exit_code = report.verdict.exit_code,
                              .logs = logs.file(fmt::format("attempt-{}", report.verdict.attempt)),
                              .ended = WallClock::now()});
+}
+
+void archive_attempt(const LogFolder& logs, ExitReport& report) {
   logs.keep_attempt(report.verdict.attempt);
   for (std::string& log : report.logs)
     log = fmt::format("{}/{}", report.attempts.back().logs, std::filesystem::path(log).filename().string());

@@ -34,7 +34,9 @@ void fill_collectives(const CollectiveRecords& records, const LogFolder& logs, E
 // Adds the limit of this machine that explains the failure, if there is one. `environment`: of this node's first rank.
 void fill_limit(const Environment& environment, ExitReport& report);
 
-// Another attempt follows: moves the logs of the reported one to log/attempt-K/. Throws Error(create).
+// Another attempt follows: the reported one is an earlier one from now on.
+void record_attempt(const LogFolder& logs, ExitReport& report);
+// Moves its logs to log/attempt-K/. Throws Error(create).
 void archive_attempt(const LogFolder& logs, ExitReport& report);
 bool is_archived(int attempt, const ExitReport& report);
 

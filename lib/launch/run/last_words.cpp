@@ -4,15 +4,6 @@
 
 namespace fleetrun::launch {
 
-namespace {
-
-off_t size_of(const UniqueFd& file) {
-  struct stat facts {};
-  return file && ::fstat(file.get(), &facts) == 0 ? facts.st_size : 0;
-}
-
-}  // namespace
-
 EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank) {
   const auto place = static_cast<std::size_t>(rank);
   if (const UniqueFd& errors = attempt.error_logs.at(place)) {
@@ -45,13 +36,19 @@ void LastWords::look(const Verdict& verdict) {
   timer_.call_at(failed_ + kTimeToArrive, [this] { note(); });
 }
 
+LastWords::OfFile LastWords::look_at(const UniqueFd& file) {
+  struct stat facts {};
+  if (!file || ::fstat(file.get(), &facts) != 0) return {};
+  return {facts.st_size, facts.st_mtim.tv_sec * std::int64_t{1'000'000'000} + facts.st_mtim.tv_nsec};
+}
+
 void LastWords::note_others(const Verdict& verdict) {
   others_.emplace();
   for (std::size_t rank = 0; rank < std::min(verdict.ranks.size(), attempt_.logs.size()); ++rank)
     if (!verdict.ranks[rank].status)
       others_->push_back({.rank = static_cast<int>(rank),
-                          .log = size_of(attempt_.logs[rank]),
-                          .errors = size_of(attempt_.error_logs[rank])});
+                          .log = look_at(attempt_.logs[rank]),
+                          .errors = look_at(attempt_.error_logs[rank])});
 }
 
 std::vector<LogOfRank> LastWords::logs_of_others() const {
@@ -59,12 +56,14 @@ std::vector<LogOfRank> LastWords::logs_of_others() const {
   if (!others_) return logs;
   for (const Sizes& sizes : *others_) {
     const auto place = static_cast<std::size_t>(sizes.rank);
-    const bool apart = sizes.errors > 0;
+    const bool apart = sizes.errors.size > 0;
+    const OfFile& noted = apart ? sizes.errors : sizes.log;
     logs.push_back(
         {.rank = sizes.rank,
+         .written = noted.written,
          .end = {.log = apart ? file_behind(attempt_.error_logs[place], logs_.find_error_log(sizes.rank))
                               : file_behind(attempt_.logs[place], logs_.find_worker_log(sizes.rank)),
-                 .size = apart ? sizes.errors : sizes.log}});
+                 .size = noted.size}});
   }
   return logs;
 }

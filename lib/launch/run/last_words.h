@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -26,7 +27,8 @@ EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank);
 
 // What a rank had written when the first one failed, here or elsewhere.
 struct LogOfRank {
-  int rank = 0;  // of this node
+  int rank = 0;                  // of this node
+  std::int64_t written = 0;  // the time of the last write before that, in ns since 1970
   EndOfLog end;
 };
 
@@ -50,9 +52,14 @@ class LastWords {
   void note();
   void note_others(const Verdict& verdict);
 
+  struct OfFile {
+    off_t size = 0;            // bytes
+    std::int64_t written = 0;  // see LogOfRank
+  };
+  static OfFile look_at(const UniqueFd& file);
   struct Sizes {
     int rank = 0;
-    off_t log = 0, errors = 0;  // bytes
+    OfFile log, errors;
   };
   const Attempt& attempt_;
   const LogFolder& logs_;

@@ -290,7 +290,8 @@ void RunLoop::begin_attempt(int number) {
     hold_ports_and_wait_for_nodes(number);
     restarts_ = number;
   }
-  if (!report_.attempts.empty()) logs_.keep_train_report(report_.attempts.back().number);
+  if (!report_.attempts.empty() && !replace_removed_log_folder())
+    logs_.keep_train_report(report_.attempts.back().number);
   if (plan_.embedded && own_span().first == 0) logs_.prepare_history();
   attempt_ = prepare_attempt(plan_, {report_.run_id, number, restarts_}, std::move(ports_), logs_, support_);
   if (!std::exchange(report_.has_begun, true)) display_.begin_run(attempt_.workers);
@@ -320,8 +321,11 @@ void RunLoop::show_end_of_attempt() {
 
 void RunLoop::archive_and_announce(Clock::duration delay, int restarts) {
   show_end_of_attempt();
-  replace_removed_log_folder();
-  archive_attempt(logs_, report_);
+  record_attempt(logs_, report_);
+  if (replace_removed_log_folder())
+    report_.attempts.back().logs.clear();
+  else
+    archive_attempt(logs_, report_);
   const bool regroups = shared_ && restarts == restarts_;  // a node came: that is not a restart
   if (regroups)
     announce_regrouping(report_.attempts.back(), console_);
@@ -330,14 +334,15 @@ void RunLoop::archive_and_announce(Clock::duration delay, int restarts) {
 }
 
 // Somebody has tidied up, or another run was to begin with an empty folder. That does not end this run.
-void RunLoop::replace_removed_log_folder() {
-  if (!logs_.is_removed()) return;
+bool RunLoop::replace_removed_log_folder() {
+  if (!logs_.is_removed()) return false;
   const std::string removed = logs_.path();
   logs_.make_again();
   logs_.join_run(report_.run_id);
   control_.listen_again();
   console_.say(fmt::format("{}/ was removed, and the logs so far are lost; the next ones are in {}/", removed,
                            logs_.path()));
+  return true;
 }
 
 // Over several nodes: asks the Coordinator for another attempt, and begins it when all nodes may. The Coordinator waits for the delay.

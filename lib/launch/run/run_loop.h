@@ -70,7 +70,7 @@ class RunLoop {
   bool was_started_by_first_node() const;
   void begin_attempt(int number);
   void end_attempt(Clock::duration delay);
-  void replace_removed_log_folder();
+  bool replace_removed_log_folder();
   void end();
 
   bool start_again_with_others();

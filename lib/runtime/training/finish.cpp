@@ -45,7 +45,7 @@ struct MemoryUse {
   std::int64_t parameters = 0, gradients = 0, activations = 0, saved = 0, in_place_pairs = 0;
 };
 
-// Returns the figures of the rank that has the most, or those of this rank when it reports alone.
+// Returns the figures of the rank that has the most in all, or those of this rank when it reports alone.
 MemoryUse most_memory(Run& run) {
   const Storage& storage = run.trainer.storage();
   const Schedule& schedule = run.trainer.executor().schedule();
@@ -53,8 +53,15 @@ MemoryUse most_memory(Run& run) {
       static_cast<std::int64_t>(storage.parameter_bytes()),
       static_cast<std::int64_t>(storage.gradient_bytes()), static_cast<std::int64_t>(schedule.arena_bytes),
       static_cast<std::int64_t>(schedule.unshared_bytes - schedule.arena_bytes), schedule.in_place_pairs};
-  if (!reports_alone(run))
-    run.world.communicator->all_reduce({most.data(), most.size(), DType::i64}, comm::ReduceOp::max);
+  if (!reports_alone(run)) {
+    comm::Communicator& ranks = *run.world.communicator;
+    const std::int64_t own = most[0] + most[1] + most[2];
+    std::int64_t all = own;
+    ranks.all_reduce({&all, 1, DType::i64}, comm::ReduceOp::max);
+    std::int64_t first = own == all ? -ranks.rank() : -ranks.size();
+    ranks.all_reduce({&first, 1, DType::i64}, comm::ReduceOp::max);
+    ranks.broadcast({most.data(), most.size(), DType::i64}, static_cast<int>(-first));
+  }
   return {most[0], most[1], most[2], most[3], most[4]};
 }
 

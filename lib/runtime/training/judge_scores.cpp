@@ -55,7 +55,10 @@ bool is_of_training(const Run& run, const std::optional<ScoredEpoch>& in_file, j
   const TrainingState& state = run.progress.state;
   if (state.steps == 0 || !in_file || !is_comparable(run, *in_file, metric)) return false;
   if (in_file == state.best) return true;
-  return !state.training.empty() && in_file->training == state.training && is_after_checkpoint(run, *in_file);
+  const std::optional<int>& epochs = run.job.train.epochs;
+  const bool is_of_job = !epochs || in_file->epoch < *epochs;  // else somebody went back to an older checkpoint
+  return is_of_job && !state.training.empty() && in_file->training == state.training &&
+         is_after_checkpoint(run, *in_file);
 }
 
 const char* evaluated_key(const Run& run) { return run.job.data.split ? "data.split" : "data.test"; }
@@ -86,20 +89,31 @@ void require_not_set_aside(const std::string& pretrained, const Run& run) {
               "give model.pretrained a copy, or output.dir=FOLDER after the job file chooses another folder");
 }
 
+void take_over(Run& run, const ScoredEpoch& best) {
+  std::optional<ScoredEpoch>& known = run.progress.state.best;
+  if (known != best)
+    run.out << fmt::format(
+                   "{} has the weights of epoch {} ({}), which the checkpoint does not know yet: they are the best so far",
+                   printable(best_path(run.job.output)), best.epoch, describe(best))
+            << std::endl;
+  known = best;
+}
+
 // Afterwards the state has a best epoch only if the file has its weights.
 void take_over_best(Run& run, job::Metric metric) {
   TrainingState& state = run.progress.state;
   require_own_best(run.job.output);
   const std::optional<ScoredEpoch> in_file = read_best(run.job.output);
   if (is_of_training(run, in_file, metric)) {
-    state.best = in_file;
+    if (!state.training.empty() && in_file->training != state.training)
+      keep_copy_of_best(run.job.output, run.out);
+    take_over(run, *in_file);
     return;
   }
   const auto is_ours = [&](const ScoredEpoch& aside) { return is_of_training(run, aside, metric); };
-  if (const std::optional<ScoredEpoch> ours = bring_best_back(run.job.output, is_ours, run.out)) {
-    state.best = ours;
-    return;
-  }
+  if (state.steps > 0)
+    if (const std::optional<ScoredEpoch> ours = bring_best_back(run.job.output, is_ours, run.out))
+      return take_over(run, *ours);
   if (state.best) tell_lost_best(run, *state.best, metric);
   state.best.reset();
   if (run.job.model.pretrained) require_not_set_aside(*run.job.model.pretrained, run);

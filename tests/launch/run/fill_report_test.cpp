@@ -42,6 +42,7 @@ TEST_CASE("an attempt that is kept has its logs in a folder of its own, where th
   const LogFolder logs(folder / "log");
   ExitReport report = failed_attempt(logs);
   CHECK_FALSE(is_archived(0, report));
+  record_attempt(logs, report);
   archive_attempt(logs, report);
   CHECK(is_archived(0, report));
   CHECK_FALSE(is_archived(1, report));
@@ -137,6 +138,7 @@ TEST_CASE("a run that ends in a pause has its own cause, and none of what made t
   const TemporaryFolder folder;
   const LogFolder logs(folder / "log");
   ExitReport report = failed_attempt(logs);
+  record_attempt(logs, report);
   archive_attempt(logs, report);
   Verdict verdict = report.verdict;
   verdict.cause = Cause::stopped;
@@ -199,6 +201,7 @@ TEST_CASE("an error of fleetrun itself has its own code, but not instead of the 
   CHECK(report.error == "log/attempt-0 is in the way");
   CHECK(report.verdict.exit_code == 73);
   report.verdict.exit_code = 3;
+  record_attempt(logs, report);
   archive_attempt(logs, report);
   end_report(error, report);
   CHECK(report.verdict.exit_code == 3);

@@ -78,12 +78,15 @@ std::string previous_best_path(const job::OutputSpec& output) {
   return output.dir + "/best.previous.safetensors";
 }
 
-// None if the file does not exist, or has no score.
+std::optional<ScoredEpoch> score_in(const Metadata& metadata) {
+  const auto score = metadata.find(kScore);
+  return score == metadata.end() ? std::nullopt : read_scored_epoch(read_json(score->second).root);
+}
+
+// Reads the header alone. None if the file does not exist, cannot be read, or has no score.
 std::optional<ScoredEpoch> read_score(const std::string& path) {
-  if (!is_taken(path)) return std::nullopt;
-  const Safetensors file = read_safetensors(path);
-  const auto score = file.metadata.find(kScore);
-  return score == file.metadata.end() ? std::nullopt : read_scored_epoch(read_json(score->second).root);
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return fd ? score_in(read_metadata(fd.get())) : std::nullopt;
 }
 
 bool is_of_training(const std::string& path, const std::string& training) {
@@ -122,6 +125,16 @@ std::map<std::string, ScoredEpoch> scores_aside(const job::OutputSpec& output) {
     if (const std::optional<ScoredEpoch> score = read_score(path)) scores.emplace(path, *score);
   }
   return scores;
+}
+
+bool is_whole(const std::string& path, std::ostream& out) {
+  try {
+    read_safetensors(path);
+    return true;
+  } catch (const Error& problem) {
+    out << "warning: " << printable(problem.message()) << "; it is left where it is" << std::endl;
+    return false;
+  }
 }
 
 void rename_best(const std::string& from, const std::string& to) {
@@ -187,7 +200,8 @@ void save_result_again(const job::OutputSpec& output, const PlainTensors& weight
 std::string keep_earlier_weights(const std::string& path) {
   if (!is_taken(path)) return "";
   std::string kept = beside(path, "previous");
-  if (!problem_with(kept).empty()) kept = free_weights_path(path);
+  const bool is_set_aside = read_score(kept).has_value();  // by a training, which may want it back
+  if (is_set_aside || !problem_with(kept).empty()) kept = free_weights_path(path);
   const std::string temporary = fmt::format("{}.{}.tmp", kept, ::getpid());
   copy_or_link(path, temporary);
   const int problem = ::rename(temporary.c_str(), kept.c_str()) == 0 ? 0 : errno;
@@ -203,7 +217,10 @@ void require_own_best(const job::OutputSpec& output) {
   require_own_weights(best_path(output), kAnotherOutput);
 }
 
-std::optional<ScoredEpoch> read_best(const job::OutputSpec& output) { return read_score(best_path(output)); }
+std::optional<ScoredEpoch> read_best(const job::OutputSpec& output) {
+  const std::string path = best_path(output);
+  return is_taken(path) ? score_in(read_safetensors(path).metadata) : std::nullopt;
+}
 
 void set_best_aside(const job::OutputSpec& output, const std::string& training, std::ostream& out) {
   const std::string path = best_path(output);
@@ -222,7 +239,7 @@ std::optional<ScoredEpoch> bring_best_back(const job::OutputSpec& output,
   std::string from;
   std::optional<ScoredEpoch> best;
   for (const auto& [path, score] : scores_aside(output))
-    if (ours(score) && is_better(score, best)) from = path, best = score;
+    if (ours(score) && is_better(score, best) && is_whole(path, out)) from = path, best = score;
   if (!best) return std::nullopt;
   const std::string path = best_path(output);
   set_best_aside(output, best->training, out);
@@ -231,6 +248,16 @@ std::optional<ScoredEpoch> bring_best_back(const job::OutputSpec& output,
                      printable(from))
       << std::endl;
   return best;
+}
+
+void keep_copy_of_best(const job::OutputSpec& output, std::ostream& out) {
+  const std::optional<ScoredEpoch> score = read_best(output);
+  const std::map<std::string, ScoredEpoch> aside = scores_aside(output);
+  if (!score || std::ranges::any_of(aside, [&](const auto& one) { return one.second == *score; })) return;
+  const std::string copy = free_path_aside(output);
+  copy_or_link(best_path(output), copy);
+  out << fmt::format("the best weights of the training from which this one goes on are also {} now", printable(copy))
+      << std::endl;
 }
 
 void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,

@@ -34,7 +34,7 @@ void save_result_again(const job::OutputSpec& output, const PlainTensors& weight
                        std::ostream& out);
 
 // Weights in NAME.safetensors that fleetrun wrote get the name NAME.previous.safetensors before new ones replace them, or NAME.1.safetensors
-// if a file of the user has that name. Returns the name; "": there are none. Throws Error(create).
+// if a file of the user, or one that set_best_aside() has renamed, has that name. Returns the name; "": there are none. Throws Error(create).
 std::string keep_earlier_weights(const std::string& path);
 
 // The weights of the best epoch (checkpoint.keep_best): best.safetensors, with the score in the metadata of the file.
@@ -52,6 +52,9 @@ void set_best_aside(const job::OutputSpec& output, const std::string& training, 
 std::optional<ScoredEpoch> bring_best_back(const job::OutputSpec& output,
                                            const std::function<bool(const ScoredEpoch&)>& ours,
                                            std::ostream& out);
+// Gives the file a second name, as set_best_aside() chooses it, unless a file aside has the same score. A training that goes on from a
+// checkpoint of another one may replace the file later, and the other one may want it back. Throws Error(create).
+void keep_copy_of_best(const job::OutputSpec& output, std::ostream& out);
 // Throws the errors of save_weights() and require_own_best().
 void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,
                const ScoredEpoch& score, std::ostream& out);

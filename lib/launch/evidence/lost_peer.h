@@ -1,0 +1,16 @@
+// Errors of a process that lost another one, whose own words say more.
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "launch/evidence/log_cause.h"
+
+namespace fleetrun::launch {
+
+// "RuntimeError: ... Connection closed by peer", "EOFError". The process may have met its peer's end, or a network that does not work.
+bool may_tell_of_lost_peer(std::string_view exception);
+
+// The last traceback of the log, if it tells of a lost peer.
+std::optional<LogCause> find_lost_peer(std::string_view log_end);
+
+}  // namespace fleetrun::launch
