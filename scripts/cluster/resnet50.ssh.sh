@@ -87,9 +87,8 @@ done
 # ssh ends with 255 if it cannot reach the host, and the run may end with 255, too. The hosts of a run end with the same code.
 run_ended=0
 ended_itself() {
-  [ "$run_ended" = 1 ] ||
-    ssh -o BatchMode=yes -o ConnectTimeout=10 "${hosts[$1]}" "rmdir \"\${TMPDIR:-/tmp}/$mark\"" </dev/null || return
-  run_ended=1
+  ssh -o BatchMode=yes -o ConnectTimeout=10 "${hosts[$1]}" "rmdir \"\${TMPDIR:-/tmp}/$mark\"" </dev/null && run_ended=1
+  [ "$run_ended" = 1 ]
 }
 
 # Stops the run when ssh cannot reach a host.

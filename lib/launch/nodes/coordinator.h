@@ -173,6 +173,7 @@ class Coordinator {
   Actions place(TimePoint now);
   std::optional<std::string> differences() const;
   bool has_room_for(const Node& node) const;
+  bool is_in_pause(TimePoint now) const;  // before a restart
   int candidates() const;
   void take_places();
   void add_missing();
@@ -212,8 +213,8 @@ class Coordinator {
   Actions conclude(TimePoint now);
   Actions go_on_or_end(TimePoint now);
   void add_earlier_error(int first, NodeFailure& failure);
-  bool newcomers_do_not_fit(const NodeFailure& failure) const;
-  Actions go_on_without_newcomers(const NodeFailure& failure, TimePoint now);
+  std::vector<Node*> unfit_newcomers(int first, const NodeFailure& failure);
+  Actions go_on_without(const std::vector<Node*>& unfit, const NodeFailure& failure, TimePoint now);
   NodeFailure without_restart(NodeFailure failure) const;
   NodeFailure without_nodes(NodeFailure failure) const;
   std::vector<std::string> losses_after(const NodeFailure& failure) const;

@@ -2,6 +2,7 @@
 #include "launch/nodes/coordinator.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -25,6 +26,13 @@ std::int64_t uncertainty_of(const NodeFailure& failure) {
 
 bool is_after(const NodeFailure& other, const NodeFailure& failure) {
   return other.at - failure.at > uncertainty_of(other) + failure.error;
+}
+
+// Of a mistake that another start would repeat: wrong files, data or settings on a node.
+bool is_of_a_node(int exit_code) {
+  constexpr std::array<ErrorKind, 6> kKinds = {ErrorKind::config,    ErrorKind::data,           ErrorKind::missing,
+                                               ErrorKind::not_found, ErrorKind::not_executable, ErrorKind::permission};
+  return std::ranges::any_of(kKinds, [&](ErrorKind kind) { return exit_code == static_cast<int>(kind); });
 }
 
 }  // namespace
@@ -229,7 +237,8 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
     ending_->block += fmt::format("fleetrun: then {}\n", loss);
   }
   add_earlier_error(*first, failure);
-  if (newcomers_do_not_fit(failure)) return go_on_without_newcomers(failure, now);
+  if (const auto unfit = unfit_newcomers(*first, failure); !unfit.empty())
+    return go_on_without(unfit, failure, now);
   if (!may_start_again(failure)) return end(without_nodes(failure), first);
   if (lost_any() && worth_restarting(options_.restart, failure.exit_code)) {
     if (!restarts_.after_loss(now)) return end(without_restart(failure), first);
@@ -251,36 +260,45 @@ void Coordinator::add_earlier_error(int first, NodeFailure& failure) {
     if (i == first || words.line.empty()) continue;
     failure.line += "; " + words.line;
     failure.block += words.block;
+    if (JsonMember* const told = failure.evidence.find("earlier_error")) told->value = words.json;
     ending_->block += words.block;
     return;
   }
 }
 
-// The ranks have compared their data, and the nodes that were taken in for this attempt have other data than those that worked before.
-bool Coordinator::newcomers_do_not_fit(const NodeFailure& failure) const {
-  const auto is_left = [](const Node& node) { return node.state != State::lost; };
-  const auto is_newcomer = [&](const Node& node) { return node.is_new && is_left(node); };
-  const bool has_earlier =
-      std::ranges::any_of(nodes_, [&](const Node& node) { return !node.is_new && is_left(node); });
-  return options_.elastic() && attempt_ > 0 && has_earlier && std::ranges::any_of(nodes_, is_newcomer) &&
-         cause_called(failure.cause) == Cause::exited &&
-         failure.exit_code == static_cast<int>(ErrorKind::protocol) && !restarts_.forbidden();
-}
-
-Coordinator::Actions Coordinator::go_on_without_newcomers(const NodeFailure& failure, TimePoint now) {
-  Actions actions;
-  std::vector<std::string> names;
+// The nodes that were taken in for this attempt and cannot take part. Either their own ranks say so, or the ranks have compared their data, and
+// the error names the nodes.
+std::vector<Coordinator::Node*> Coordinator::unfit_newcomers(int first, const NodeFailure& failure) {
+  if (!options_.elastic() || attempt_ == 0 || restarts_.forbidden() || cause_called(failure.cause) != Cause::exited)
+    return {};
+  std::vector<Node*> newcomers, named;
   for (Node& node : nodes_) {
     if (!node.is_new || node.state == State::lost) continue;
-    actions.push_back(Tell{{node.peer}, Over{failure, static_cast<int>(&node - nodes_.data())}});
-    actions.push_back(Drop{node.peer, failure.line});
-    names.push_back(address_of(node));
-    ended_nodes_.push_back(node.seen);
-    node.state = State::lost;
+    newcomers.push_back(&node);
+    const std::string name = fmt::format("node {}, {}", &node - nodes_.data(), node.join.host);
+    if (failure.block.find(name) != std::string::npos) named.push_back(&node);
   }
-  ending_->block +=
-      fmt::format("fleetrun: the run goes on without {}, which does not fit to the other nodes\n",
-                  fmt::join(names, "; "));
+  const auto left = std::ranges::count_if(nodes_, [](const Node& node) { return node.state != State::lost; });
+  if (std::ssize(newcomers) == left) return {};
+  if (failure.exit_code == static_cast<int>(ErrorKind::protocol)) return named.empty() ? newcomers : named;
+  Node& failed = nodes_[static_cast<std::size_t>(first)];
+  if (!is_of_a_node(failure.exit_code) || !failed.is_new || failed.state == State::lost) return {};
+  return {&failed};
+}
+
+Coordinator::Actions Coordinator::go_on_without(const std::vector<Node*>& unfit, const NodeFailure& failure,
+                                                TimePoint now) {
+  Actions actions;
+  std::vector<std::string> names;
+  for (Node* const node : unfit) {
+    actions.push_back(Tell{{node->peer}, Over{failure, static_cast<int>(node - nodes_.data())}});
+    actions.push_back(Drop{node->peer, failure.line});
+    names.push_back(address_of(*node));
+    ended_nodes_.push_back(node->seen);
+    node->state = State::lost;
+  }
+  ending_->block += fmt::format("fleetrun: the run goes on without {}, which does not fit to the other nodes\n",
+                                fmt::join(names, "; "));
   for (auto& action : go_on(failure, {}, now)) actions.push_back(std::move(action));
   return actions;
 }

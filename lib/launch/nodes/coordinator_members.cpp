@@ -75,6 +75,8 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
     for (const std::string& address : refused_) begin.emplace_back(Tell{{peer}, note_of_refusal(address)});
     return begin;
   }
+  if (is_in_pause(now) && has_room_for(waiting_.back()) && std::ssize(nodes_) < options_.most_running())
+    return begin_next(*start_at_ - now, now);  // no rank runs, and nothing is lost
   Actions actions = tell_places_to_waiting({peer}, now);
   actions.push_back(note_for_waiting(waiting_.back()));
   if (phase_ != Phase::gathering) return actions;
@@ -137,6 +139,10 @@ const Coordinator::Node* Coordinator::holder_of_place(const Join& join) const {
   const auto holder = std::ranges::find_if(
       waiting_, [&](const Node& node) { return join.node_rank && node.join.node_rank == join.node_rank; });
   return holder == waiting_.end() ? nullptr : &*holder;
+}
+
+bool Coordinator::is_in_pause(TimePoint now) const {
+  return options_.elastic() && phase_ == Phase::preparing && attempt_ > 0 && start_at_ && now < *start_at_;
 }
 
 bool Coordinator::is_first_waiting(PeerId peer) const {

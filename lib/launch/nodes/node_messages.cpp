@@ -97,7 +97,8 @@ std::pair<const char*, JsonValue> to_message(const Ended& ended) {
                                       {"finished", ended.finished},
                                       {"step", ended.step},
                                       {"earlier_line", ended.earlier.line},
-                                      {"earlier_block", ended.earlier.block}})};
+                                      {"earlier_block", ended.earlier.block},
+                                      {"earlier_error", ended.earlier.json}})};
 }
 std::pair<const char*, JsonValue> to_message(const Signs& signs) {
   std::vector<std::int64_t> unmatched;

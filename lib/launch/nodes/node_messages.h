@@ -83,6 +83,7 @@ struct Failed {
 struct EarlierWords {
   std::string line;   // "rank 1 had written an error before: ..."
   std::string block;  // for the terminal
+  JsonValue json;     // `earlier_error` of report.json
 };
 struct Ended {
   int attempt = 0;

@@ -117,6 +117,7 @@ std::string describe_failure(const ExitReport& report);
 
 // "rank 1 wrote an error before: FileNotFoundError: ..."; "": none did.
 std::string describe_earlier_error(const ExitReport& report);
+JsonValue earlier_error_json(const ExitReport& report);  // null: none did
 // Lines for stderr: the sentence and the end of the log; "": there is none.
 std::string earlier_error_text(const ExitReport& report);
 

@@ -69,7 +69,10 @@ TEST_CASE(
             "fleetrun: the last lines of log/workerlog.0 on "),
         end.err);
   }
-  CHECK(contains(cluster.report(0)["message"].get<std::string>(), "; rank 1 had written an error before: "));
+  for (const int node : {0, 1}) {
+    CHECK(contains(cluster.report(node)["message"].get<std::string>(), "; rank 1 had written an error before: "));
+    CHECK(cluster.report(node)["earlier_error"]["rank"] == 1);
+  }
 }
 
 TEST_CASE("of two ranks that fail one after the other, all nodes name the same one when they start again") {
