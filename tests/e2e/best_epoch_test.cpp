@@ -216,12 +216,15 @@ TEST_CASE(
   CHECK(report_of(launch)["best"]["epoch"] == 5);
 }
 
-TEST_CASE("hunt 46: a training that goes on from the last checkpoint of another one does not lose that one's best weights") {
+TEST_CASE(
+    "hunt 46: a training that goes on from the last checkpoint of another one does not lose that one's best weights") {
   const Training launch;
   REQUIRE(train(launch).code == 0);
   const std::string first = launch.best();
-  const std::string fork = "checkpoint.resume=" + (launch.folder / ("output/saved/" + saved_training::saved(launch).back()));
-  const ChildResult forked = train(launch, {fork, "checkpoint.dir=fork", "train.epochs=12", "optimizer.learning_rate=0.01"});
+  const std::string fork =
+      "checkpoint.resume=" + (launch.folder / ("output/saved/" + saved_training::saved(launch).back()));
+  const ChildResult forked =
+      train(launch, {fork, "checkpoint.dir=fork", "train.epochs=12", "optimizer.learning_rate=0.01"});
   REQUIRE_MESSAGE(forked.code == 0, forked.err);
   REQUIRE_MESSAGE(launch.best() != first, forked.out);
   CHECK(launch.folder.read("output/best.previous.safetensors") == first);
@@ -232,10 +235,12 @@ TEST_CASE("hunt 46: a training that goes on from the last checkpoint of another 
 
 TEST_CASE("hunt 46: best weights of an epoch that the job does not reach any more go aside") {
   const Training launch;
-  REQUIRE(train(launch, {"train.epochs=12", "checkpoint.keep=100", "optimizer.learning_rate=0.001"}).code == 0);
+  REQUIRE(train(launch, {"train.epochs=12", "checkpoint.keep=100", "optimizer.learning_rate=0.001"}).code ==
+          0);
   REQUIRE(report_of(launch)["best"]["epoch"] == 11);
   for (const std::string& name : saved_training::saved(launch))
-    if (std::stoi(name.substr(0, name.find('-'))) > 3) fs::remove_all(launch.folder / ("output/saved/" + name));
+    if (std::stoi(name.substr(0, name.find('-'))) > 3)
+      fs::remove_all(launch.folder / ("output/saved/" + name));
   const ChildResult more = train(launch, {"train.epochs=5", "optimizer.learning_rate=0.001"});
   REQUIRE_MESSAGE(more.code == 0, more.err);
   CHECK(report_of(launch)["best"]["epoch"] == 4);

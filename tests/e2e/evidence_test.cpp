@@ -200,25 +200,28 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("hunt 45: the oldest error of the ranks that had not ended is told, and none of another lost connection") {
+TEST_CASE(
+    "hunt 45: the oldest error of the ranks that had not ended is told, and none of another lost connection") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
-  launch.folder.write("train.py",
-                      "import atexit, os, time\n"
-                      "rank = int(os.environ['RANK'])\n"
-                      "def wait_for(name):\n    while not os.path.exists(name): time.sleep(0.01)\n"
-                      "def end():\n    open(f'failed.{rank}', 'w')\n    time.sleep(60)\n"
-                      "if rank < 3: atexit.register(end)\n"
-                      "if rank == 2: raise KeyError('culprit')\n"
-                      "wait_for('failed.2')\n"
-                      "if rank == 1: raise RuntimeError('Failed to recv, got 0 bytes. Connection was likely closed.')\n"
-                      "wait_for('failed.1')\n"
-                      "if rank == 0: raise ValueError('after the others')\n"
-                      "wait_for('failed.0')\n"
-                      "raise RuntimeError('Connection closed by peer')\n");
+  launch.folder.write(
+      "train.py",
+      "import atexit, os, time\n"
+      "rank = int(os.environ['RANK'])\n"
+      "def wait_for(name):\n    while not os.path.exists(name): time.sleep(0.01)\n"
+      "def end():\n    open(f'failed.{rank}', 'w')\n    time.sleep(60)\n"
+      "if rank < 3: atexit.register(end)\n"
+      "if rank == 2: raise KeyError('culprit')\n"
+      "wait_for('failed.2')\n"
+      "if rank == 1: raise RuntimeError('Failed to recv, got 0 bytes. Connection was likely closed.')\n"
+      "wait_for('failed.1')\n"
+      "if rank == 0: raise ValueError('after the others')\n"
+      "wait_for('failed.0')\n"
+      "raise RuntimeError('Connection closed by peer')\n");
   const ChildResult result = launch.run_words({"--nproc_per_node=4", "train.py"});
   CHECK(result.code == 1);
-  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 2 had written an error before: KeyError: 'culprit' ("), result.err);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 2 had written an error before: KeyError: 'culprit' ("),
+                result.err);
 }
 
 TEST_CASE("hunt 45: an error that the rank had handled before it lost its peer does not hide the peer's") {
@@ -236,8 +239,10 @@ TEST_CASE("hunt 45: an error that the rank had handled before it lost its peer d
   const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
   CHECK(result.code == 1);
   CHECK_MESSAGE(contains(result.err, "fleetrun: RuntimeError: Connection closed by peer ("), result.err);
-  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 0 had written an error before: FileNotFoundError: /data/shard-3.bin ("),
-                result.err);
+  CHECK_MESSAGE(
+      contains(result.err,
+               "fleetrun: rank 0 had written an error before: FileNotFoundError: /data/shard-3.bin ("),
+      result.err);
 }
 
 TEST_CASE("breakpoint() in a rank that does not read the terminal has a hint") {

@@ -52,4 +52,6 @@ bool is_ipv6(std::string_view host) { return host.find(':') != std::string_view:
 
 std::string bracketed(const std::string& host) { return is_ipv6(host) ? "[" + host + "]" : host; }
 
+bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
+
 }  // namespace fleetrun

@@ -32,4 +32,6 @@ std::string plain_host(std::string_view text);
 bool is_ipv6(std::string_view host);             // of a plain host
 std::string bracketed(const std::string& host);  // as URLs have it: "[fd00::1]", "10.0.0.1"
 
+bool is_loopback(const std::string& address);  // numeric: "127.0.0.2", "::1"
+
 }  // namespace fleetrun

@@ -12,25 +12,26 @@ namespace {
 // Of the C library (errno), gloo (transport/tcp/pair.cc), PyTorch (TCPStore.cpp, ProcessGroupNCCL.cpp), NCCL (ncclGetErrorString), gRPC
 // and JAX's coordination service.
 constexpr std::array<std::string_view, 19> kSignsOfLoss = {"Connection closed by",
-                                                     "onnection reset",
-                                                     "Broken pipe",
-                                                     "onnection refused",
-                                                     "onnection abort",
-                                                     "Transport endpoint is not connected",
-                                                     "Connection was likely closed",
-                                                     "Failed to recv",
-                                                     "Socket Timeout",
-                                                     "Timed out waiting",
-                                                     "for recv operation to complete",
-                                                     "for send operation to complete",
-                                                     "ncclRemoteError",
-                                                     "remote process exited",
-                                                     "NCCL communicator was aborted",
-                                                     "collective operation timeout",
-                                                     "Socket closed",
-                                                     "heartbeat timeout",
-                                                     "lost the connection"};
-constexpr std::string_view kEndOfConnection = "EOFError";  // of multiprocessing; with a message it is of input()
+                                                           "onnection reset",
+                                                           "Broken pipe",
+                                                           "onnection refused",
+                                                           "onnection abort",
+                                                           "Transport endpoint is not connected",
+                                                           "Connection was likely closed",
+                                                           "Failed to recv",
+                                                           "Socket Timeout",
+                                                           "Timed out waiting",
+                                                           "for recv operation to complete",
+                                                           "for send operation to complete",
+                                                           "ncclRemoteError",
+                                                           "remote process exited",
+                                                           "NCCL communicator was aborted",
+                                                           "collective operation timeout",
+                                                           "Socket closed",
+                                                           "heartbeat timeout",
+                                                           "lost the connection"};
+constexpr std::string_view kEndOfConnection =
+    "EOFError";  // of multiprocessing; with a message it is of input()
 
 }  // namespace
 

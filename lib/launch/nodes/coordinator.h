@@ -117,6 +117,7 @@ class Coordinator {
   Actions woke(TimePoint now);  // at wake_at()
   std::optional<TimePoint> wake_at() const;
 
+  bool is_joining() const { return phase_ == Phase::joining; }
   bool over() const { return phase_ == Phase::over; }
   // The nodes that have not joined, in words: "node 1 (10.0.0.2), node 2 (10.0.0.3)", or "2 nodes of 3".
   std::string missing() const;

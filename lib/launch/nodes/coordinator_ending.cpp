@@ -30,8 +30,9 @@ bool is_after(const NodeFailure& other, const NodeFailure& failure) {
 
 // Of a mistake that another start would repeat: wrong files, data or settings on a node.
 bool is_of_a_node(int exit_code) {
-  constexpr std::array<ErrorKind, 6> kKinds = {ErrorKind::config,    ErrorKind::data,           ErrorKind::missing,
-                                               ErrorKind::not_found, ErrorKind::not_executable, ErrorKind::permission};
+  constexpr std::array<ErrorKind, 6> kKinds = {ErrorKind::config,         ErrorKind::data,
+                                               ErrorKind::missing,        ErrorKind::not_found,
+                                               ErrorKind::not_executable, ErrorKind::permission};
   return std::ranges::any_of(kKinds, [&](ErrorKind kind) { return exit_code == static_cast<int>(kind); });
 }
 
@@ -269,7 +270,8 @@ void Coordinator::add_earlier_error(int first, NodeFailure& failure) {
 // The nodes that were taken in for this attempt and cannot take part. Either their own ranks say so, or the ranks have compared their data, and
 // the error names the nodes.
 std::vector<Coordinator::Node*> Coordinator::unfit_newcomers(int first, const NodeFailure& failure) {
-  if (!options_.elastic() || attempt_ == 0 || restarts_.forbidden() || cause_called(failure.cause) != Cause::exited)
+  if (!options_.elastic() || attempt_ == 0 || restarts_.forbidden() ||
+      cause_called(failure.cause) != Cause::exited)
     return {};
   std::vector<Node*> newcomers, named;
   for (Node& node : nodes_) {
@@ -297,8 +299,9 @@ Coordinator::Actions Coordinator::go_on_without(const std::vector<Node*>& unfit,
     ended_nodes_.push_back(node->seen);
     node->state = State::lost;
   }
-  ending_->block += fmt::format("fleetrun: the run goes on without {}, which does not fit to the other nodes\n",
-                                fmt::join(names, "; "));
+  ending_->block +=
+      fmt::format("fleetrun: the run goes on without {}, which does not fit to the other nodes\n",
+                  fmt::join(names, "; "));
   for (auto& action : go_on(failure, {}, now)) actions.push_back(std::move(action));
   return actions;
 }

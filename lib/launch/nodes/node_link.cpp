@@ -86,8 +86,10 @@ void NodeLink::on_connected() {
   if (problem != 0) return retry(describe_errno(problem));
   state_ = State::shaking_hands;
   keep_asking(fd_.get());
-  const bool first = kind_ == Kind::first;
-  hello_ = {.identity = {.run_id = std::string(first ? kFirstNode : kSuccessor)}, .nonce = make_nonce()};
+  const std::string_view wanted = kind_ == Kind::first   ? kFirstNode
+                                  : kind_ == Kind::rival ? kRival
+                                                         : kSuccessor;
+  hello_ = {.identity = {.run_id = std::string(wanted)}, .nonce = make_nonce()};
   loop_.watch_readable(fd_.get(), [this] { read(); });
   output_ += wire::encode(hello_);
   challenge_.reset();
@@ -166,7 +168,7 @@ void NodeLink::take_key(const std::string& credential) {
 }
 
 void NodeLink::fail_over_key(const std::string& munge_problem) {
-  if (kind_ == Kind::successor) return retry("it has another key");
+  if (kind_ != Kind::first) return retry("it has another key");
   const std::string by_munge =
       munge_problem.empty() ? "" : fmt::format("; MUNGE does not share it: {}", munge_problem);
   throw Error(

@@ -27,8 +27,8 @@ struct SharedTime {
 class NodeLink {
  public:
   // Of the node at the other end. One that takes over from another first node answers only those that look for it, so that
-  // nobody joins the wrong run.
-  enum class Kind { first, successor };
+  // nobody joins the wrong run. `rival`: perhaps another first node of the same run; it answers with a Note, and with another key it is none.
+  enum class Kind { first, successor, rival };
 
   struct Listener {
     std::function<void()> on_open;  // the first node has answered, and both sides have proven the key

@@ -72,7 +72,8 @@ void NodeServer::shake_hands(PeerId id, Node& node, const wire::Message& message
   if (const auto* hello = std::get_if<wire::Hello>(&message); hello != nullptr && !node.hello) {
     if (hello->version != wire::kVersion)
       return peers_.drop(id, fmt::format("it speaks version {}, wanted {}", hello->version, wire::kVersion));
-    if (hello->identity.run_id != kind_)
+    const bool is_rival = hello->identity.run_id == kRival && kind_ == kFirstNode;
+    if (!is_rival && hello->identity.run_id != kind_)
       return peers_.drop(id, fmt::format("it looks for {}, and here are {}", hello->identity.run_id, kind_));
     node.hello = *hello;
     return peers_.send(
@@ -89,6 +90,9 @@ void NodeServer::shake_hands(PeerId id, Node& node, const wire::Message& message
   node.last_heard = Clock::now();
   peers_.trust(id);
   peers_.send(id, wire::encode(wire::Welcome{}));
+  if (node.hello->identity.run_id == kRival)
+    peers_.send(id,
+                encode(Note{.line = "", .missing = coordinator_.is_joining() ? coordinator_.missing() : ""}));
 }
 
 // Only processes of our user can open it, and they might read the key in our home as well.
@@ -114,7 +118,9 @@ void NodeServer::on_drop(const Peer& peer, const std::string& why) {
   if (abandoned_) return questions_.lost(peer.id);
   if (!gone || !gone.mapped().proven) {
     ++dropped_;
-    if (gone && gone.mapped().hello) perform(coordinator_.refused(split_host_and_port(peer.name).host));
+    const auto& hello = gone ? gone.mapped().hello : std::nullopt;
+    if (hello && hello->identity.run_id != kRival)
+      perform(coordinator_.refused(split_host_and_port(peer.name).host));
     return;
   }
   questions_.lost(peer.id);

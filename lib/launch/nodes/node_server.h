@@ -23,10 +23,11 @@
 namespace fleetrun::launch {
 
 constexpr auto kNodeSilence = std::chrono::seconds(4);  // then a node counts as lost
-// For whom a node looks, in the handshake: the first node of a run, or one that has taken over.
+// For whom a node looks, in the handshake: the first node of a run, one that has taken over, or another one that is the first, too.
 constexpr std::string_view kCredential =
     "credential of MUNGE";  // a node with another key asks for it after the Challenge
-constexpr std::string_view kFirstNode = "nodes", kSuccessor = "nodes of a run that goes on";
+constexpr std::string_view kFirstNode = "nodes", kSuccessor = "nodes of a run that goes on",
+                           kRival = "first nodes";
 
 // Twelve members, because the Coordinator knows neither peers nor clocks: both meet it here.
 class NodeServer {

@@ -24,7 +24,10 @@ constexpr auto kNoteEvery = std::chrono::seconds(10);
 constexpr auto kFirstLook = std::chrono::seconds(1);      // for nodes that are down, so that nothing answers
 constexpr auto kOwnAnswer = std::chrono::seconds(5);      // of the first node to itself, after --join_timeout
 constexpr auto kLeavePatience = std::chrono::seconds(5);  // for the others to stop their ranks
-constexpr auto kLastAsks = std::chrono::seconds(5);       // for the first node to show the ends of our logs
+constexpr std::string_view kOneList =
+    "all nodes need the same --ips, in the same order, and different --node_rank";
+constexpr int kMostRivals = 256;  // hosts that the first node asks whether they are first, too
+constexpr auto kLastAsks = std::chrono::seconds(5);  // for the first node to show the ends of our logs
 
 NodeFailure failure_while_joining(Cause cause, const std::string& line, int exit_code) {
   return {.cause = std::string(facts_of(cause).name),
@@ -85,11 +88,13 @@ NodeSession::NodeSession(EventLoop& loop, NodeSessionOptions options, Say say)
       say_(std::move(say)),
       search_(loop, options_.key, listener(),
               [this](std::unique_ptr<NodeLink> link) { join_found(std::move(link)); }),
-      look_(loop) {
+      look_(loop),
+      rival_wait_(loop) {
   look_for_run_that_goes_on();
   if (link_) return;
   if (options_.members.may_be_first) serve();
   link_to_first();
+  if (server_) look_for_rivals();
 }
 
 NodeLink::Listener NodeSession::listener() {
@@ -160,6 +165,42 @@ void NodeSession::serve() {
     say_(fmt::format("start the other {} with: {}", plural(members.nodes - 1, "node"), options_.command));
 }
 
+// With another order of --ips, or the same --node_rank, another host may wait as the first node, too, and both would wait for ever or begin
+// without each other.
+void NodeSession::look_for_rivals() {
+  const Membership& members = options_.members;
+  if (std::ssize(members.addresses) > kMostRivals) return;
+  for (int node = 0; node < std::ssize(members.addresses); ++node) {
+    const std::string& address = members.addresses[static_cast<std::size_t>(node)];
+    if (node == members.node_rank || is_loopback(address)) continue;
+    const Endpoint other = {address, members.meeting.port};
+    const auto place = rivals_.size();
+    const auto on_message = [this, other, place](const FromFirst& message) {
+      if (const auto* note = std::get_if<Note>(&message))
+        on_rival(other, rivals_[place]->local_address(), !note->missing.empty());
+    };
+    rivals_.push_back(std::make_unique<NodeLink>(
+        loop_, other, options_.key,
+        NodeLink::Listener{.on_open = [] {}, .on_message = on_message, .on_lost = [](const auto&) {}},
+        NodeLink::Kind::rival));
+  }
+}
+
+// A run that has begun there may be another one. If both wait, this node stays for two beats, so that the other one finds it as well, and so that
+// two runs at one moment can meet.
+void NodeSession::on_rival(const Endpoint& other, const std::string& own_address, bool waits) {
+  if (other.host == own_address || placed_) return;  // this host has several addresses
+  if (!waits)
+    return say_(fmt::format("{} is node 0 of a run that has begun; if that is this run, {}", other.describe(),
+                            kOneList));
+  rival_wait_.call_at(Clock::now() + 2 * kNodeBeat, [this, other, own_address] {
+    if (placed_) return;
+    stop_waiting(fmt::format("{} waits as node 0, and so does this node ({}): {}", other.describe(),
+                             own_address, kOneList),
+                 static_cast<int>(ErrorKind::protocol));
+  });
+}
+
 CoordinatorOptions NodeSession::coordinator_options() const {
   const Membership& members = options_.members;
   return {.nodes = members.nodes,
@@ -210,6 +251,8 @@ std::optional<NodeFailure> NodeSession::join(int front_fd) {
     next_note += kNoteEvery;
     say_(describe_wait_for_first());
   }
+  rivals_.clear();
+  rival_wait_.cancel();
   if (placed_) return std::nullopt;
   if (server_) server_->finish();
   const auto& over = std::get<Over>(answers_.back());

@@ -126,6 +126,8 @@ class NodeSession {
   void ask_others();
   void join_again();
   void serve();
+  void look_for_rivals();
+  void on_rival(const Endpoint& other, const std::string& own_address, bool waits);
   bool is_spare() const;
   void on_open();
   void take_key_of_first();
@@ -173,7 +175,9 @@ class NodeSession {
   EarlierRestarts restarts_;     // before them
   AttemptsSeen seen_;
   NodeSearch search_;
-  Timer look_;  // for a successor
+  Timer look_;                                     // for a successor
+  std::vector<std::unique_ptr<NodeLink>> rivals_;  // on the first node, while it waits for the others
+  Timer rival_wait_;                               // before this node ends because of one
   std::optional<TakingOver> taking_over_;
   bool leaving_ = false;                     // this node cannot go on
   std::deque<FromFirst> answers_;            // oldest first

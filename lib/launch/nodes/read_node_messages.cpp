@@ -166,7 +166,8 @@ std::optional<Ended> read_ended(Fields fields) {
   for (const auto& [name, text] :
        {std::pair("earlier_line", &ended.earlier.line), std::pair("earlier_block", &ended.earlier.block)})
     if (const JsonValue* const value = fields.object.find(name, Kind::text)) *text = value->text;
-  if (const JsonValue* const error = fields.object.find("earlier_error", Kind::object)) ended.earlier.json = *error;
+  if (const JsonValue* const error = fields.object.find("earlier_error", Kind::object))
+    ended.earlier.json = *error;
   ended.asked_by = fields.maybe_number<int>("asked_by").value_or(0);
   if (fields.object.find("finished") != nullptr) ended.finished = fields.yes("finished");
   if (const JsonValue* const ranks = fields.find("ranks", Kind::list)) ended.ranks = *ranks;

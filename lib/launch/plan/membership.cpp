@@ -30,8 +30,6 @@ std::string source_of(const Setting<T>& setting, const char* flag) {
   return setting.source.empty() ? flag : setting.source;
 }
 
-bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
-
 bool is_here(const std::string& address, const HostFacts& host) {
   return is_loopback(address) ||
          std::find(host.addresses.begin(), host.addresses.end(), address) != host.addresses.end();

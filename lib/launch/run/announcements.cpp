@@ -143,8 +143,7 @@ void announce_restart_before_start(int restart, const LaunchOptions& options, co
 }
 
 void announce_regrouping(const AttemptRecord& before, Console& console) {
-  console.say(
-      fmt::format("the ranks start again with other nodes{}", describe_logs(before)));
+  console.say(fmt::format("the ranks start again with other nodes{}", describe_logs(before)));
 }
 
 void announce_places(const ClusterSpec& cluster, Console& console) {

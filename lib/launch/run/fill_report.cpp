@@ -76,14 +76,14 @@ void fill_earlier_error(const LastWords& words, ExitReport& report) {
 }
 
 // Of a rank that had not ended. Errors that the rank that failed had handled do not matter then.
-void fill_error_of_peer(const LastWords& words, const std::optional<LogCause>& lost_peer, ExitReport& report) {
+void fill_error_of_peer(const LastWords& words, const std::optional<LogCause>& lost_peer,
+                        ExitReport& report) {
   if (!lost_peer && !may_tell_of_lost_peer(report.evidence.exception)) return;
   fill_earlier_error(words, report);
   if (!report.earlier_error || !lost_peer) return;
   report.evidence.exception = lost_peer->what;
   report.evidence.exception_place = lost_peer->place;
 }
-
 
 // That the log did not have yet when the death of the rank was noticed.
 std::size_t late_bytes(const EndOfLog& words) {

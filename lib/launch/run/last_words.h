@@ -27,7 +27,7 @@ EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank);
 
 // What a rank had written when the first one failed, here or elsewhere.
 struct LogOfRank {
-  int rank = 0;                  // of this node
+  int rank = 0;              // of this node
   std::int64_t written = 0;  // the time of the last write before that, in ns since 1970
   EndOfLog end;
 };

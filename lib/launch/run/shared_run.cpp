@@ -233,7 +233,8 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
     ended.failure->block = describe_end_elsewhere(report);
     ended.failure->evidence = evidence_json(report);
   }
-  if (!verdict.rank) ended.earlier = {describe_earlier_error(report), earlier_error_text(report), earlier_error_json(report)};
+  if (!verdict.rank)
+    ended.earlier = {describe_earlier_error(report), earlier_error_text(report), earlier_error_json(report)};
   sources_.nodes.send(ended);
   has_ended_ = true;
   const FromFirst answer = wait();

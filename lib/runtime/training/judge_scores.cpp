@@ -56,7 +56,8 @@ bool is_of_training(const Run& run, const std::optional<ScoredEpoch>& in_file, j
   if (state.steps == 0 || !in_file || !is_comparable(run, *in_file, metric)) return false;
   if (in_file == state.best) return true;
   const std::optional<int>& epochs = run.job.train.epochs;
-  const bool is_of_job = !epochs || in_file->epoch < *epochs;  // else somebody went back to an older checkpoint
+  const bool is_of_job =
+      !epochs || in_file->epoch < *epochs;  // else somebody went back to an older checkpoint
   return is_of_job && !state.training.empty() && in_file->training == state.training &&
          is_after_checkpoint(run, *in_file);
 }
@@ -92,10 +93,11 @@ void require_not_set_aside(const std::string& pretrained, const Run& run) {
 void take_over(Run& run, const ScoredEpoch& best) {
   std::optional<ScoredEpoch>& known = run.progress.state.best;
   if (known != best)
-    run.out << fmt::format(
-                   "{} has the weights of epoch {} ({}), which the checkpoint does not know yet: they are the best so far",
-                   printable(best_path(run.job.output)), best.epoch, describe(best))
-            << std::endl;
+    run.out
+        << fmt::format(
+               "{} has the weights of epoch {} ({}), which the checkpoint does not know yet: they are the best so far",
+               printable(best_path(run.job.output)), best.epoch, describe(best))
+        << std::endl;
   known = best;
 }
 

@@ -294,9 +294,10 @@ TEST_CASE("hunt 42: ranks start again in a new log folder if somebody has remove
 
 TEST_CASE("hunt 45: ranks start again in a new log folder if somebody removes the one before in the pause") {
   const ScriptLaunch launch;
-  ChildProcess process(with_errors_in_a_file(launch.script_command(
-                           {"--max_restart=3", "--restart_delay=1"}, "[ -e second ] && exit 0; touch second; exit 5\n")),
-                       launch.options());
+  ChildProcess process(
+      with_errors_in_a_file(launch.script_command({"--max_restart=3", "--restart_delay=1"},
+                                                  "[ -e second ] && exit 0; touch second; exit 5\n")),
+      launch.options());
   REQUIRE(says(launch, "restart 1 of"));
   std::filesystem::remove_all(launch.folder / "log");
   CHECK(process.wait().code == 0);
@@ -309,8 +310,8 @@ TEST_CASE("hunt 45: a run whose working folder is removed ends with the code of 
   std::filesystem::create_directory(launch.folder / "work");
   ChildOptions options = launch.options();
   options.folder = launch.folder / "work";
-  const ChildResult result = run_child({FLEETRUN_BINARY, "--max_restart=2", "--restart_delay=0.1", "--", "/bin/sh", "-c",
-                                        "rm -rf " + (launch.folder / "work") + "; exit 3"},
+  const ChildResult result = run_child({FLEETRUN_BINARY, "--max_restart=2", "--restart_delay=0.1", "--",
+                                        "/bin/sh", "-c", "rm -rf " + (launch.folder / "work") + "; exit 3"},
                                        options);
   CHECK_MESSAGE(result.code == 3, result.err);
   CHECK_MESSAGE(contains(result.err, "starting again after: rank 0 exited with code 3"), result.err);

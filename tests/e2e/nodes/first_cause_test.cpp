@@ -70,7 +70,8 @@ TEST_CASE(
         end.err);
   }
   for (const int node : {0, 1}) {
-    CHECK(contains(cluster.report(node)["message"].get<std::string>(), "; rank 1 had written an error before: "));
+    CHECK(contains(cluster.report(node)["message"].get<std::string>(),
+                   "; rank 1 had written an error before: "));
     CHECK(cluster.report(node)["earlier_error"]["rank"] == 1);
   }
 }

@@ -449,7 +449,8 @@ ElasticScene with_two_newcomers() {
   return scene;
 }
 
-TEST_CASE("hunt 47: of two nodes that were taken in, only the one that the comparison of the data names has to go") {
+TEST_CASE(
+    "hunt 47: of two nodes that were taken in, only the one that the comparison of the data names has to go") {
   ElasticScene scene = with_two_newcomers();
   NodeFailure differs = Scene::failure(5, "rank 1 exited with code 76");
   differs.exit_code = 76;

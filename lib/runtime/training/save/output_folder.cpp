@@ -256,7 +256,8 @@ void keep_copy_of_best(const job::OutputSpec& output, std::ostream& out) {
   if (!score || std::ranges::any_of(aside, [&](const auto& one) { return one.second == *score; })) return;
   const std::string copy = free_path_aside(output);
   copy_or_link(best_path(output), copy);
-  out << fmt::format("the best weights of the training from which this one goes on are also {} now", printable(copy))
+  out << fmt::format("the best weights of the training from which this one goes on are also {} now",
+                     printable(copy))
       << std::endl;
 }
 
