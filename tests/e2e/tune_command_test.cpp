@@ -234,10 +234,11 @@ TEST_CASE("plan predicts what ranks keep of a model of few, large layers") {
       {"data parallel 2, sharding stage 2", stage(2)},
       {"data parallel 2, sharding stage 3", stage(3)},
       {"data parallel 1, pipeline 2 of 8 micro batches", {"strategy.pipeline=true", "data.batch_size=8"}}};
-  for (const auto& [layout, keys] : layouts) {
+  for (const auto& each : layouts) {
+    const std::string& layout = each.first;
     CAPTURE(layout);
     Words words = {"--nproc_per_node=2", "--device=cpu", "large.json"};
-    words.insert(words.end(), keys.begin(), keys.end());
+    words.insert(words.end(), each.second.begin(), each.second.end());
     const ChildResult run = launch.run(words);
     REQUIRE_MESSAGE(run.code == 0, run.err);
     const auto train = nlohmann::json::parse(launch.folder.read("log/train.json"));

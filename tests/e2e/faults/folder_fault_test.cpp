@@ -341,7 +341,7 @@ TEST_CASE("hunt 42: ranks start again beside a run that has the name of their re
   other.folder.write("go", "");
   CHECK(first.wait().code == 0);
   CHECK(second.wait().code == 0);
-  CHECK(launch.folder.has((folder + "/report.json").c_str()));
+  CHECK(launch.folder.has(folder + "/report.json"));
 }
 
 TEST_CASE("D: a restart that the log folder refuses names the failure before it") {
