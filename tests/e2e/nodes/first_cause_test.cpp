@@ -54,12 +54,12 @@ TEST_CASE("of two ranks that fail 2 ms apart, the first is named, or both where 
 TEST_CASE(
     "hunt 42: all nodes tell the error of a rank that parts from those of another node before it ends") {
   Cluster cluster(2);
-  cluster.start(
-      {"--nproc_per_node=1", "--", "/bin/sh", "-c",
-       "traceback() { printf 'Traceback (most recent call last):\\n  File \"/train.py\", line 3, in <module>\\n%s\\n' \"$1\"; };"
-       "[ $RANK = 1 ] && { traceback 'FileNotFoundError: shard 3'; : > ../closed; sleep 60; };"
-       "until [ -e ../closed ]; do sleep 0.01; done;"
-       "traceback 'RuntimeError: Connection closed by peer'; exit 1"});
+  const char* const script =
+      "traceback() { printf 'Traceback (most recent call last):\\n  File \"/train.py\", line 3, in <module>\\n%s\\n' \"$1\"; };"
+      "[ $RANK = 1 ] && { traceback 'FileNotFoundError: shard 3'; : > ../closed; sleep 60; };"
+      "until [ -e ../closed ]; do sleep 0.01; done;"
+      "traceback 'RuntimeError: Connection closed by peer'; exit 1";
+  cluster.start({"--nproc_per_node=1", "--", "/bin/sh", "-c", script});
   for (const ChildResult& end : cluster.ends()) {
     CHECK(end.code == 1);
     CHECK_MESSAGE(
