@@ -206,8 +206,7 @@ TEST_CASE(
   REQUIRE(report_of(launch)["best"]["epoch"] == 5);
   const std::string best = launch.best();
   for (const std::string& name : saved_training::saved(launch))  // as after a crash
-    if (name.ends_with("-step-20") || name.ends_with("-step-24"))
-      fs::remove_all(launch.folder / ("output/saved/" + name));
+    if (name.ends_with("-step-24")) fs::remove_all(launch.folder / ("output/saved/" + name));
   REQUIRE(train(launch, {"checkpoint.dir=other", "train.epochs=1", "train.seed=2"}).code == 0);
   REQUIRE(launch.best() != best);
   const ChildResult more = train(launch, {"optimizer.learning_rate=0.000000001", "train.epochs=6"});
@@ -231,6 +230,41 @@ TEST_CASE(
   const ChildResult more = train(launch, {"train.epochs=9", "optimizer.learning_rate=1e-30"});
   REQUIRE_MESSAGE(more.code == 0, more.err);
   CHECK(launch.best() == first);
+}
+
+TEST_CASE(
+    "hunt 49: forks of one checkpoint, one after the other, do not lose the best weights of their parent") {
+  const Training launch;
+  REQUIRE(train(launch).code == 0);
+  const std::string first = launch.best();
+  const std::string fork =
+      "checkpoint.resume=" + (launch.folder / ("output/saved/" + saved_training::saved(launch).back()));
+  for (const char* folder : {"checkpoint.dir=one", "checkpoint.dir=two"}) {
+    const ChildResult forked =
+        train(launch, {fork, folder, "train.epochs=12", "optimizer.learning_rate=0.01"});
+    REQUIRE_MESSAGE(forked.code == 0, forked.err);
+    REQUIRE_MESSAGE(launch.best() != first, forked.out);
+  }
+  const ChildResult more = train(launch, {"train.epochs=9", "optimizer.learning_rate=1e-30"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(launch.best() == first);
+}
+
+TEST_CASE(
+    "hunt 49: a training that went back to an older checkpoint does not report an epoch of the branch that it left") {
+  const Training launch;
+  const Words slow = {"train.max_steps=48", "train.epochs=null", "checkpoint.keep=100",
+                      "optimizer.learning_rate=0.001"};
+  REQUIRE(train(launch, slow).code == 0);
+  REQUIRE(report_of(launch)["best"]["epoch"] == 11);
+  for (const std::string& name : saved_training::saved(launch))
+    if (std::stoi(name.substr(0, name.find('-'))) > 3)
+      fs::remove_all(launch.folder / ("output/saved/" + name));
+  const ChildResult more =
+      train(launch, {"train.max_steps=48", "train.epochs=null", "optimizer.learning_rate=0.0005"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK_MESSAGE(contains(more.out, "best.previous.safetensors now"), more.out);
+  CHECK(launch.best() != launch.folder.read("output/best.previous.safetensors"));
 }
 
 TEST_CASE("hunt 46: best weights of an epoch that the job does not reach any more go aside") {
@@ -395,11 +429,10 @@ TEST_CASE("best weights that are newer than the checkpoint stay the best, also w
   REQUIRE(report_of(launch)["best"]["epoch"] == 5);
   const std::string best = launch.best();
   for (const std::string& name : saved_training::saved(launch))  // as after a crash
-    if (name.ends_with("-step-20") || name.ends_with("-step-24"))
-      fs::remove_all(launch.folder / ("output/saved/" + name));
+    if (name.ends_with("-step-24")) fs::remove_all(launch.folder / ("output/saved/" + name));
   const ChildResult alone = train(launch, {"optimizer.learning_rate=0.000000001", "train.epochs=6"}, 1);
   REQUIRE_MESSAGE(alone.code == 0, alone.err);
-  CHECK_MESSAGE(contains(alone.out, "epoch 4, batch 0 (step 32)"), alone.out);
+  CHECK_MESSAGE(contains(alone.out, "epoch 5, batch 0 (step 40)"), alone.out);
   CHECK_FALSE(contains(alone.out, "does not have the weights of the best epoch"));
   CHECK(launch.best() == best);
   CHECK(report_of(launch)["best"]["epoch"] == 5);

@@ -245,6 +245,31 @@ TEST_CASE("hunt 45: an error that the rank had handled before it lost its peer d
       result.err);
 }
 
+TEST_CASE("hunt 48: the error of a rank that logs it and ends with 0 is told, and none that all ranks have") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import logging, os, time, traceback\n"
+                      "try: import a_module_that_nobody_has\n"
+                      "except ImportError: traceback.print_exc()\n"
+                      "def main(rank):\n"
+                      "    if rank == 1: time.sleep(60)\n"
+                      "    if rank == 2: raise FileNotFoundError('/data/shard-3.bin')\n"
+                      "    while not os.path.exists('failed'): time.sleep(0.01)\n"
+                      "    raise RuntimeError('Connection closed by peer')\n"
+                      "rank = int(os.environ['RANK'])\n"
+                      "if rank != 2: main(rank)\n"
+                      "try: main(rank)\n"
+                      "except Exception: logging.exception('training failed')\n"
+                      "open('failed', 'w')\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=3", "train.py"});
+  CHECK(result.code == 1);
+  CHECK_MESSAGE(
+      contains(result.err,
+               "fleetrun: rank 2 had written an error before: FileNotFoundError: /data/shard-3.bin ("),
+      result.err);
+}
+
 TEST_CASE("breakpoint() in a rank that does not read the terminal has a hint") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;

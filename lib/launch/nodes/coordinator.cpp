@@ -108,6 +108,7 @@ Coordinator::Actions Coordinator::start(TimePoint now) {
   Start start = {.attempt = attempt_, .ranks = {}, .master = {}, .store = nodes_.front().ready.store};
   for (Node& node : nodes_) {
     node.state = State::running;
+    if (!node.first_attempt) node.first_attempt = attempt_;
     node.signs.reset();
     node.seen.see_start(attempt_);
     for (const std::uint16_t port : node.ready.ports) start.ranks.push_back({node.join.address, port});

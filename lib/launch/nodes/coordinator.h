@@ -68,6 +68,7 @@ struct CoordinatorOptions {
   bool takes_in_while_running = true;  // a node that joins ends the attempt; false: it waits for a failure
   std::string run_id;
   std::vector<std::string> names;  // of the nodes, as the user wrote them; empty: unknown until they join
+  std::string rival_mark = {};     // that the first nodes of one run have in common
   std::string key_file = "~/.fleetrun/key";  // on the first node
   Clock::duration join_timeout = std::chrono::minutes(10);
   Clock::duration note_every = std::chrono::seconds(10);       // pause between notes on missing nodes
@@ -150,7 +151,8 @@ class Coordinator {
     bool finished = false;             // its ranks ended with 0 before they were asked to end
     std::optional<std::int64_t> step;  // the highest of its ranks; none: it is not known
     AttemptsSeen seen = {};
-    bool is_new = true;  // its fleetrun has not begun an attempt yet
+    bool is_new = true;                     // its fleetrun has not begun an attempt yet
+    std::optional<int> first_attempt = {};  // in which its ranks started
   };
 
   Actions handle(PeerId peer, const Join& join, TimePoint now);

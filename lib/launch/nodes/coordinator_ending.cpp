@@ -273,9 +273,12 @@ std::vector<Coordinator::Node*> Coordinator::unfit_newcomers(int first, const No
   if (!options_.elastic() || attempt_ == 0 || restarts_.forbidden() ||
       cause_called(failure.cause) != Cause::exited)
     return {};
+  const auto is_newcomer = [this](const Node& node) {
+    return node.first_attempt == attempt_ && node.state != State::lost;
+  };
   std::vector<Node*> newcomers, named;
   for (Node& node : nodes_) {
-    if (!node.is_new || node.state == State::lost) continue;
+    if (!is_newcomer(node)) continue;
     newcomers.push_back(&node);
     const std::string name = fmt::format("node {}, {}", &node - nodes_.data(), node.join.host);
     if (failure.block.find(name) != std::string::npos) named.push_back(&node);
@@ -284,7 +287,7 @@ std::vector<Coordinator::Node*> Coordinator::unfit_newcomers(int first, const No
   if (std::ssize(newcomers) == left) return {};
   if (failure.exit_code == static_cast<int>(ErrorKind::protocol)) return named.empty() ? newcomers : named;
   Node& failed = nodes_[static_cast<std::size_t>(first)];
-  if (!is_of_a_node(failure.exit_code) || !failed.is_new || failed.state == State::lost) return {};
+  if (!is_of_a_node(failure.exit_code) || !is_newcomer(failed)) return {};
   return {&failed};
 }
 

@@ -33,12 +33,13 @@ std::int64_t in_ns(TimePoint time) { return time.time_since_epoch() / std::chron
 }  // namespace
 
 NodeLink::NodeLink(EventLoop& loop, const Endpoint& first_node, const NodeKey& key, Listener listener,
-                   Kind kind)
+                   Kind kind, std::string rival_mark)
     : loop_(loop),
       first_node_(first_node),
       key_(key),
       listener_(std::move(listener)),
       kind_(kind),
+      rival_mark_(std::move(rival_mark)),
       timer_(loop),
       pause_(kFirstPause) {
   connect();
@@ -89,7 +90,7 @@ void NodeLink::on_connected() {
   const std::string_view wanted = kind_ == Kind::first   ? kFirstNode
                                   : kind_ == Kind::rival ? kRival
                                                          : kSuccessor;
-  hello_ = {.identity = {.run_id = std::string(wanted)}, .nonce = make_nonce()};
+  hello_ = {.identity = {.run_id = std::string(wanted) + rival_mark_}, .nonce = make_nonce()};
   loop_.watch_readable(fd_.get(), [this] { read(); });
   output_ += wire::encode(hello_);
   challenge_.reset();

@@ -38,7 +38,7 @@ class NodeLink {
 
   // The host of `first_node` is a numeric address. `loop` outlives the link.
   NodeLink(EventLoop& loop, const Endpoint& first_node, const NodeKey& key, Listener listener,
-           Kind kind = Kind::first);
+           Kind kind = Kind::first, std::string rival_mark = "");
   ~NodeLink();
   NodeLink(const NodeLink&) = delete;
   NodeLink& operator=(const NodeLink&) = delete;
@@ -77,6 +77,7 @@ class NodeLink {
   NodeKey key_;
   const Listener listener_;
   const Kind kind_;
+  const std::string rival_mark_;
   State state_ = State::connecting;
   UniqueFd fd_;
   Timer timer_;  // for the next try to connect, later for the next beat

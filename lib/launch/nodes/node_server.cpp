@@ -24,6 +24,7 @@ NodeServer::NodeServer(EventLoop& loop, UniqueFd listener, const NodeKey& key, C
     : loop_(loop),
       key_(key),
       kind_(options.takes_over ? kSuccessor : kFirstNode),
+      rival_(std::string(kRival) + options.rival_mark),
       coordinator_(std::move(options), Clock::now()),
       questions_([this](PeerId id, const Ask& ask) { peers_.send(id, encode(ask)); }),
       looked_(Clock::now()),
@@ -72,7 +73,7 @@ void NodeServer::shake_hands(PeerId id, Node& node, const wire::Message& message
   if (const auto* hello = std::get_if<wire::Hello>(&message); hello != nullptr && !node.hello) {
     if (hello->version != wire::kVersion)
       return peers_.drop(id, fmt::format("it speaks version {}, wanted {}", hello->version, wire::kVersion));
-    const bool is_rival = hello->identity.run_id == kRival && kind_ == kFirstNode;
+    const bool is_rival = kind_ == kFirstNode && hello->identity.run_id == rival_;
     if (!is_rival && hello->identity.run_id != kind_)
       return peers_.drop(id, fmt::format("it looks for {}, and here are {}", hello->identity.run_id, kind_));
     node.hello = *hello;
@@ -90,7 +91,7 @@ void NodeServer::shake_hands(PeerId id, Node& node, const wire::Message& message
   node.last_heard = Clock::now();
   peers_.trust(id);
   peers_.send(id, wire::encode(wire::Welcome{}));
-  if (node.hello->identity.run_id == kRival)
+  if (node.hello->identity.run_id == rival_)
     peers_.send(id,
                 encode(Note{.line = "", .missing = coordinator_.is_joining() ? coordinator_.missing() : ""}));
 }
@@ -119,7 +120,7 @@ void NodeServer::on_drop(const Peer& peer, const std::string& why) {
   if (!gone || !gone.mapped().proven) {
     ++dropped_;
     const auto& hello = gone ? gone.mapped().hello : std::nullopt;
-    if (hello && hello->identity.run_id != kRival)
+    if (hello && !hello->identity.run_id.starts_with(kRival))
       perform(coordinator_.refused(split_host_and_port(peer.name).host));
     return;
   }

@@ -27,7 +27,7 @@ constexpr auto kNodeSilence = std::chrono::seconds(4);  // then a node counts as
 constexpr std::string_view kCredential =
     "credential of MUNGE";  // a node with another key asks for it after the Challenge
 constexpr std::string_view kFirstNode = "nodes", kSuccessor = "nodes of a run that goes on",
-                           kRival = "first nodes";
+                           kRival = "first nodes of ";  // and their mark
 
 // Twelve members, because the Coordinator knows neither peers nor clocks: both meet it here.
 class NodeServer {
@@ -72,6 +72,7 @@ class NodeServer {
   EventLoop& loop_;
   const NodeKey key_;
   const std::string_view kind_;  // kFirstNode or kSuccessor
+  const std::string rival_;
   Coordinator coordinator_;
   NodeQuestions questions_;
   std::map<PeerId, Node> nodes_;

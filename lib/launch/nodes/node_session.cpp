@@ -2,11 +2,13 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error/error.h"
 #include "base/error/exit_codes.h"
@@ -182,8 +184,18 @@ void NodeSession::look_for_rivals() {
     rivals_.push_back(std::make_unique<NodeLink>(
         loop_, other, options_.key,
         NodeLink::Listener{.on_open = [] {}, .on_message = on_message, .on_lost = [](const auto&) {}},
-        NodeLink::Kind::rival));
+        NodeLink::Kind::rival, rival_mark()));
   }
+}
+
+// Of the hosts, whatever their order, the program and the job: the same user may have several runs on one host.
+std::string NodeSession::rival_mark() const {
+  std::vector<std::string> parts = options_.members.addresses;
+  std::ranges::sort(parts);
+  for (const auto& [name, value] : options_.join.terms)
+    if (name == "the program" || name == "its arguments" || name == "--job_id") parts.push_back(value);
+  const Mac mac = hmac_sha256(options_.key.key, fmt::format("{}", fmt::join(parts, "\n")));
+  return fmt::format("{:02x}", fmt::join(mac.begin(), mac.begin() + 8, ""));
 }
 
 // A run that has begun there may be another one. If both wait, this node stays for two beats, so that the other one finds it as well, and so that
@@ -209,6 +221,7 @@ CoordinatorOptions NodeSession::coordinator_options() const {
           .takes_in_while_running = options_.takes_in_while_running,
           .run_id = options_.run_id,
           .names = members.names,
+          .rival_mark = rival_mark(),
           .key_file = options_.key.file,
           .join_timeout = options_.join_timeout,
           .note_every = kNoteEvery,

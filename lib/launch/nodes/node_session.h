@@ -127,6 +127,7 @@ class NodeSession {
   void join_again();
   void serve();
   void look_for_rivals();
+  std::string rival_mark() const;
   void on_rival(const Endpoint& other, const std::string& own_address, bool waits);
   bool is_spare() const;
   void on_open();

@@ -18,7 +18,8 @@ constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
 
 }  // namespace
 
-std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script) {
+std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script,
+                                               std::string_view log_of_failed) {
   std::vector<LogOfRank> logs = words.logs_of_others();
   std::ranges::stable_sort(logs, {}, &LogOfRank::written);  // the oldest error is the first
   for (const LogOfRank& of : logs) {
@@ -26,6 +27,7 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
     if (text.find(kTraceback) == std::string::npos) continue;
     const LogCause cause = find_log_cause(text, kUncaught, script);
     if (cause.place.empty() || may_tell_of_lost_peer(cause.what)) continue;
+    if (log_of_failed.find(cause.what) != std::string_view::npos) continue;
     return EarlierError{.rank = of.rank,
                         .exception = describe(cause),
                         .log = of.end.log.path,

@@ -10,8 +10,9 @@
 
 namespace fleetrun::launch {
 
-// In the logs of the ranks that had not ended when the first one failed: a traceback that nobody caught and that is not about another
-// process. `script`: see script_of().
-std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script);
+// In the logs of the ranks that had not failed when the first one did: a traceback that nobody caught and that is not about another
+// process. `script`: see script_of(). `log_of_failed`: the end of the log of the rank that failed; what stands there, too, is no cause.
+std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script,
+                                               std::string_view log_of_failed);
 
 }  // namespace fleetrun::launch

@@ -69,17 +69,17 @@ AttemptStart start_of_attempt(const RunState& state) {
   return parts;
 }
 
-void fill_earlier_error(const LastWords& words, ExitReport& report) {
-  report.earlier_error = find_earlier_error(words, script_of(report.command));
+void fill_earlier_error(const LastWords& words, std::string_view log_of_failed, ExitReport& report) {
+  report.earlier_error = find_earlier_error(words, script_of(report.command), log_of_failed);
   if (!report.earlier_error) return;
   report.logs.at(static_cast<std::size_t>(report.earlier_error->rank)) = report.earlier_error->log;
 }
 
 // Of a rank that had not ended. Errors that the rank that failed had handled do not matter then.
-void fill_error_of_peer(const LastWords& words, const std::optional<LogCause>& lost_peer,
-                        ExitReport& report) {
+void fill_error_of_peer(const LastWords& words, std::string_view log_end, ExitReport& report) {
+  const std::optional<LogCause> lost_peer = find_lost_peer(log_end);
   if (!lost_peer && !may_tell_of_lost_peer(report.evidence.exception)) return;
-  fill_earlier_error(words, report);
+  fill_earlier_error(words, log_end, report);
   if (!report.earlier_error || !lost_peer) return;
   report.evidence.exception = lost_peer->what;
   report.evidence.exception_place = lost_peer->place;
@@ -133,7 +133,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   report.ran.clear();
   report.logs.clear();
   for (int rank = 0; rank < std::ssize(state.workers); ++rank) report.logs.push_back(logs.worker_log(rank));
-  if (report.verdict.cause == Cause::elsewhere) fill_earlier_error(last_words, report);
+  if (report.verdict.cause == Cause::elsewhere) fill_earlier_error(last_words, "", report);
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
   report.ran = own_command(attempt, static_cast<std::size_t>(rank), report);
@@ -143,11 +143,10 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
   const std::string script = script_of(report.ran.empty() ? report.command : report.ran);
-  std::string log_end = read_log_end(log, kLogEnd, words.size);
+  const std::string log_end = read_log_end(log, kLogEnd, words.size);
   report.last_lines = last_lines(log_end, kLastLines);
   report.log_problem = log_end.empty() ? problem_of_reading(log) : 0;
   if (!status || status->ok()) return;
-  const std::optional<LogCause> lost_peer = find_lost_peer(log_end);
   report.evidence =
       gather_evidence({.rank = rank,
                        .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
@@ -157,11 +156,11 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
                        .log = log.path,
                        .log_trouble = why_logs_lose_lines(logs),
                        .error_file = logs.read_error_file(rank),
-                       .log_end = std::move(log_end),
+                       .log_end = log_end,
                        .late = late_bytes(words),
                        .memory_before = report.memory_before,
                        .started = report.workers.at(static_cast<std::size_t>(rank)).started.wall});
-  fill_error_of_peer(last_words, lost_peer, report);
+  fill_error_of_peer(last_words, log_end, report);
 }
 
 // A run does not fail because there is no room for what is said about it.

@@ -45,7 +45,7 @@ LastWords::OfFile LastWords::look_at(const UniqueFd& file) {
 void LastWords::note_others(const Verdict& verdict) {
   others_.emplace();
   for (std::size_t rank = 0; rank < std::min(verdict.ranks.size(), attempt_.logs.size()); ++rank)
-    if (!verdict.ranks[rank].status)
+    if (const auto& status = verdict.ranks[rank].status; !status || status->ok())
       others_->push_back({.rank = static_cast<int>(rank),
                           .log = look_at(attempt_.logs[rank]),
                           .errors = look_at(attempt_.error_logs[rank])});

@@ -33,7 +33,7 @@ struct LogOfRank {
 };
 
 // Notes the length of the log when the last words of the rank that failed have arrived there. Also notes the lengths of the logs of the ranks
-// that had not ended then: what they write later may only answer the signal that ends them.
+// that had not failed by then: what they write later may only answer the signal that ends them.
 class LastWords {
  public:
   // For what the rank has written into a pipe, such as that of `tee`.
@@ -46,7 +46,7 @@ class LastWords {
   // Call it before you ask what the ranks have left to end. Waits until kTimeToArrive after the failure if anything is left.
   void finish(const ProcessGroup& group);
   const std::optional<EndOfLog>& found() const { return found_; }  // none: no rank has failed
-  std::vector<LogOfRank> logs_of_others() const;                   // of ranks that had not ended then
+  std::vector<LogOfRank> logs_of_others() const;                   // of ranks that had not failed by then
 
  private:
   void note();

@@ -260,7 +260,8 @@ int RunLoop::hold_ports_and_wait_for_nodes(int number) {
     const auto instead = shared_ ? shared_->wait_for_nodes(number, ports_, report_) : std::nullopt;
     if (!instead) return number;
     announce_restart_before_start(instead->restarts, plan_.options,
-                                  instead->failure ? instead->failure->line : "a node was lost", console_);
+                                  instead->failure ? instead->failure->line : "the nodes have changed",
+                                  console_);
     number = instead->attempt;
   }
 }

@@ -20,6 +20,8 @@ struct ScoredEpoch {
   std::string data_set;    // digest of the samples that gave the score; "": not known
   std::string training;    // which training the epoch is of (TrainingState::training); "": not known
   std::int64_t place = 0;  // samples of the training before the evaluation (place_in_training); 0: not known
+  std::int64_t saved =
+      0;  // place of the last complete checkpoint before the evaluation; 0: none, or not known
 
   bool operator==(const ScoredEpoch&) const = default;
 };

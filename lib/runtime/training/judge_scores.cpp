@@ -34,7 +34,8 @@ ScoredEpoch last_score(const Run& run, job::Metric metric) {
           .steps = test.steps,
           .data_set = run.scores.test_set,
           .training = run.progress.state.training,
-          .place = place_of_evaluation(run.progress)};
+          .place = place_of_evaluation(run.progress),
+          .saved = run.checkpoints.complete_place()};
 }
 
 // Whether this run's scores in this metric can be compared with the score.
@@ -42,12 +43,14 @@ bool is_comparable(const Run& run, const ScoredEpoch& score, job::Metric metric)
   return score.metric == metric && are_of_same_data(score, {.data_set = run.scores.test_set});
 }
 
-// Both belong to one training. Whether the epoch was scored when the checkpoint was saved, or later. A file of an older version has no
+// Both belong to one training. Whether the epoch was scored when the checkpoint was saved, or later and before another checkpoint was: else
+// somebody went back to an older checkpoint, or continued a copy of it, and the epoch is of another branch of the training. A file of an older version has no
 // place but the number of steps, which can be compared if the number of ranks has not changed. A still older one has no id either, and counts
 // only if the checkpoint knows it.
 bool is_after_checkpoint(const Run& run, const ScoredEpoch& epoch) {
   if (epoch.place == 0) return epoch.steps > run.progress.state.steps;
-  return epoch.place >= run.checkpoints.saved_place();
+  const std::int64_t checkpoint = run.checkpoints.saved_place();
+  return epoch.place >= checkpoint && epoch.saved <= checkpoint;
 }
 
 // The checkpoint knows the file, or is older than the file because the training ended before it saved another one.
@@ -55,11 +58,7 @@ bool is_of_training(const Run& run, const std::optional<ScoredEpoch>& in_file, j
   const TrainingState& state = run.progress.state;
   if (state.steps == 0 || !in_file || !is_comparable(run, *in_file, metric)) return false;
   if (in_file == state.best) return true;
-  const std::optional<int>& epochs = run.job.train.epochs;
-  const bool is_of_job =
-      !epochs || in_file->epoch < *epochs;  // else somebody went back to an older checkpoint
-  return is_of_job && !state.training.empty() && in_file->training == state.training &&
-         is_after_checkpoint(run, *in_file);
+  return !state.training.empty() && in_file->training == state.training && is_after_checkpoint(run, *in_file);
 }
 
 const char* evaluated_key(const Run& run) { return run.job.data.split ? "data.split" : "data.test"; }
@@ -91,6 +90,8 @@ void require_not_set_aside(const std::string& pretrained, const Run& run) {
 }
 
 void take_over(Run& run, const ScoredEpoch& best) {
+  const std::string& training = run.progress.state.training;
+  if (!training.empty() && best.training != training) keep_copy_of_best(run.job.output, run.out);
   std::optional<ScoredEpoch>& known = run.progress.state.best;
   if (known != best)
     run.out
@@ -107,8 +108,6 @@ void take_over_best(Run& run, job::Metric metric) {
   require_own_best(run.job.output);
   const std::optional<ScoredEpoch> in_file = read_best(run.job.output);
   if (is_of_training(run, in_file, metric)) {
-    if (!state.training.empty() && in_file->training != state.training)
-      keep_copy_of_best(run.job.output, run.out);
     take_over(run, *in_file);
     return;
   }

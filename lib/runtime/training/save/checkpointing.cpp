@@ -98,7 +98,7 @@ TrainingState Checkpointing::resume(const DataSize& data) {
   batches_ = data.batches;
   training_.page.load_began_ns = monotonic_ns();
   const ResumedTraining resumed = resume_training(training_, folder_.get(), data);
-  results_.saved_place = resumed.saved_place;
+  results_.saved_place = results_.complete_place = resumed.saved_place;
   loaded_ = resumed.saved;
   training_.page.load_ended_ns = monotonic_ns();
   last_seen_step_ = resumed.state.steps;
@@ -172,6 +172,7 @@ void Checkpointing::begin_to_write(const TrainingState& state) {
   snapshot.history = history_now();
   wait_.total_ns += monotonic_ns() - start;
   wait_for_writer();  // with signs of life, should an earlier save still be under way
+  if (results_.failures == 0) results_.complete_place = results_.saved_place;
   if (writer_) writer_->write(std::move(snapshot));
   results_.saved_steps = state.steps;
   results_.saved_place = place_in_training(state);

@@ -20,8 +20,9 @@ constexpr auto kLongestSave = std::chrono::minutes(30);  // enough for our large
 
 // The results of saving so far.
 struct SaveResults {
-  std::int64_t saved_steps = -1;  // of the last snapshot; -1: none yet
-  std::int64_t saved_place = 0;   // place_in_training of it, or of the checkpoint that this attempt loaded
+  std::int64_t saved_steps = -1;    // of the last snapshot; -1: none yet
+  std::int64_t saved_place = 0;     // place_in_training of it, or of the checkpoint that this attempt loaded
+  std::int64_t complete_place = 0;  // of the checkpoint before it, or of the one that was loaded; 0: none
   std::int64_t written_steps =
       -1;            // of the last complete checkpoint of this attempt, on rank 0; -1: none yet
   int failures = 0;  // in a row
@@ -83,6 +84,8 @@ class Checkpointing {
   std::int64_t saved_steps() const { return results_.saved_steps; }  // of the last snapshot; -1: none yet
   // In samples (place_in_training): that of the last snapshot, or of the checkpoint that was loaded; 0: none yet.
   std::int64_t saved_place() const { return results_.saved_place; }
+  // In samples: that of the last checkpoint that is certainly complete, on rank 0; 0: none.
+  std::int64_t complete_place() const { return results_.complete_place; }
   const SavedPoint& loaded() const { return loaded_; }  // the checkpoint that was loaded, on rank 0
 
  private:
