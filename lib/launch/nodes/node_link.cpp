@@ -33,13 +33,12 @@ std::int64_t in_ns(TimePoint time) { return time.time_since_epoch() / std::chron
 }  // namespace
 
 NodeLink::NodeLink(EventLoop& loop, const Endpoint& first_node, const NodeKey& key, Listener listener,
-                   Kind kind, std::string rival_mark)
+                   std::string_view wanted)
     : loop_(loop),
       first_node_(first_node),
       key_(key),
       listener_(std::move(listener)),
-      kind_(kind),
-      rival_mark_(std::move(rival_mark)),
+      wanted_(wanted),
       timer_(loop),
       pause_(kFirstPause) {
   connect();
@@ -87,10 +86,7 @@ void NodeLink::on_connected() {
   if (problem != 0) return retry(describe_errno(problem));
   state_ = State::shaking_hands;
   keep_asking(fd_.get());
-  const std::string_view wanted = kind_ == Kind::first   ? kFirstNode
-                                  : kind_ == Kind::rival ? kRival
-                                                         : kSuccessor;
-  hello_ = {.identity = {.run_id = std::string(wanted) + rival_mark_}, .nonce = make_nonce()};
+  hello_ = {.identity = {.run_id = wanted_}, .nonce = make_nonce()};
   loop_.watch_readable(fd_.get(), [this] { read(); });
   output_ += wire::encode(hello_);
   challenge_.reset();
@@ -169,7 +165,7 @@ void NodeLink::take_key(const std::string& credential) {
 }
 
 void NodeLink::fail_over_key(const std::string& munge_problem) {
-  if (kind_ != Kind::first) return retry("it has another key");
+  if (wanted_ != kFirstNode) return retry("it has another key");
   const std::string by_munge =
       munge_problem.empty() ? "" : fmt::format("; MUNGE does not share it: {}", munge_problem);
   throw Error(

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/run/store_protocol.h"
 #include "base/system/endpoint.h"
@@ -17,6 +18,12 @@
 
 namespace fleetrun::launch {
 
+// Whom a node looks for, in the handshake. One that takes over from another first node answers only those that look for it, so that nobody joins
+// the wrong run. A first node that waits asks other nodes whether they wait as the first node of the same run, which has a mark; they answer
+// with a Note.
+constexpr std::string_view kFirstNode = "nodes", kSuccessor = "nodes of a run that goes on",
+                           kRival = "first nodes of ";
+
 // A time of this node, converted to the clock of the first node.
 struct SharedTime {
   std::int64_t at = 0;     // ns
@@ -26,19 +33,15 @@ struct SharedTime {
 // More than ten members: the state of one connection, its buffers, and the measured offset of the other side's clock.
 class NodeLink {
  public:
-  // Of the node at the other end. One that takes over from another first node answers only those that look for it, so that
-  // nobody joins the wrong run. `rival`: perhaps another first node of the same run; it answers with a Note, and with another key it is none.
-  enum class Kind { first, successor, rival };
-
   struct Listener {
     std::function<void()> on_open;  // the first node has answered, and both sides have proven the key
     std::function<void(const FromFirst& message)> on_message;
     std::function<void(const std::string& why)> on_lost;  // called once, as the last callback
   };
 
-  // The host of `first_node` is a numeric address. `loop` outlives the link.
+  // The host of `first_node` is a numeric address. `loop` outlives the link. `wanted`: kFirstNode, kSuccessor, or kRival with a mark.
   NodeLink(EventLoop& loop, const Endpoint& first_node, const NodeKey& key, Listener listener,
-           Kind kind = Kind::first, std::string rival_mark = "");
+           std::string_view wanted = kFirstNode);
   ~NodeLink();
   NodeLink(const NodeLink&) = delete;
   NodeLink& operator=(const NodeLink&) = delete;
@@ -76,8 +79,7 @@ class NodeLink {
   const Endpoint first_node_;
   NodeKey key_;
   const Listener listener_;
-  const Kind kind_;
-  const std::string rival_mark_;
+  const std::string wanted_;
   State state_ = State::connecting;
   UniqueFd fd_;
   Timer timer_;  // for the next try to connect, later for the next beat

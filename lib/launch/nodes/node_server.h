@@ -18,16 +18,14 @@
 #include "launch/loop/timer.h"
 #include "launch/nodes/coordinator.h"
 #include "launch/nodes/node_key.h"
+#include "launch/nodes/node_link.h"
 #include "launch/nodes/node_questions.h"
 
 namespace fleetrun::launch {
 
 constexpr auto kNodeSilence = std::chrono::seconds(4);  // then a node counts as lost
-// For whom a node looks, in the handshake: the first node of a run, one that has taken over, or another one that is the first, too.
 constexpr std::string_view kCredential =
     "credential of MUNGE";  // a node with another key asks for it after the Challenge
-constexpr std::string_view kFirstNode = "nodes", kSuccessor = "nodes of a run that goes on",
-                           kRival = "first nodes of ";  // and their mark
 
 // Twelve members, because the Coordinator knows neither peers nor clocks: both meet it here.
 class NodeServer {

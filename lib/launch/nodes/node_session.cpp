@@ -184,7 +184,7 @@ void NodeSession::look_for_rivals() {
     rivals_.push_back(std::make_unique<NodeLink>(
         loop_, other, options_.key,
         NodeLink::Listener{.on_open = [] {}, .on_message = on_message, .on_lost = [](const auto&) {}},
-        NodeLink::Kind::rival, rival_mark()));
+        std::string(kRival) + rival_mark()));
   }
 }
 

@@ -103,7 +103,7 @@ bool NodeSession::serve_as_successor() {
                         .meet = Succession::kTurn};
   options_.join.coordinates = true;
   server_ = std::make_unique<NodeServer>(loop_, std::move(listening), options_.key, std::move(options));
-  link_ = std::make_unique<NodeLink>(loop_, own, options_.key, listener(), NodeLink::Kind::successor);
+  link_ = std::make_unique<NodeLink>(loop_, own, options_.key, listener(), kSuccessor);
   say_(options_.members.addresses.empty()
            ? fmt::format(
                  "this node takes over from the first node; nodes that come from now on need --master={}",
