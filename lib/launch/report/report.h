@@ -115,9 +115,9 @@ std::string describe_cause(const Verdict& verdict, const std::vector<std::string
 // The same with what the evidence adds: "..., out of memory", "...: ValueError: bad batch (train.py:12, in main)".
 std::string describe_failure(const ExitReport& report);
 
-// "rank 1 wrote an error before: FileNotFoundError: ..."; "": none did.
+// "rank 1 had written an error before: FileNotFoundError: ..."; "": none had.
 std::string describe_earlier_error(const ExitReport& report);
-JsonValue earlier_error_json(const ExitReport& report);  // null: none did
+JsonValue earlier_error_json(const ExitReport& report);  // null: none had
 // Lines for stderr: the sentence and the end of the log; "": there is none.
 std::string earlier_error_text(const ExitReport& report);
 

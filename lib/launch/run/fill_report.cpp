@@ -75,7 +75,7 @@ void fill_earlier_error(const LastWords& words, std::string_view log_of_failed, 
   report.logs.at(static_cast<std::size_t>(report.earlier_error->rank)) = report.earlier_error->log;
 }
 
-// Of a rank that had not ended. Errors that the rank that failed had handled do not matter then.
+// Of a rank that had not failed. Errors that the failed rank had handled before it lost this one do not matter then.
 void fill_error_of_peer(const LastWords& words, std::string_view log_end, ExitReport& report) {
   const std::optional<LogCause> lost_peer = find_lost_peer(log_end);
   if (!lost_peer && !may_tell_of_lost_peer(report.evidence.exception)) return;

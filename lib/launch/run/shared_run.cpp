@@ -233,8 +233,10 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
     ended.failure->block = describe_end_elsewhere(report);
     ended.failure->evidence = evidence_json(report);
   }
-  if (!verdict.rank)
+  if (!verdict.rank) {  // the first node knows whether it explains the failure
     ended.earlier = {describe_earlier_error(report), earlier_error_text(report), earlier_error_json(report)};
+    report.earlier_error.reset();
+  }
   sources_.nodes.send(ended);
   has_ended_ = true;
   const FromFirst answer = wait();
