@@ -312,7 +312,8 @@ TEST_CASE(
   ChildProcess child({FLEETRUN_BINARY, "--max_restart=2", "--restart_delay=0.1", "job.json",
                       "checkpoint.resume=never", "checkpoint.every_epochs=100000", "train.epochs=300"},
                      launch.options());
-  for (const char* archived : {"log/attempt-0", "log/attempt-1"}) {
+  // When the log is there, log/workerlog.0 is that of the next attempt.
+  for (const char* archived : {"log/attempt-0/workerlog.0", "log/attempt-1/workerlog.0"}) {
     REQUIRE(
         comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "best weights: "); }, 60s));
     for (const pid_t worker : workers_in(launch.folder)) ::kill(worker, SIGKILL);

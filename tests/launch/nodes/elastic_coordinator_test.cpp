@@ -422,7 +422,7 @@ TEST_CASE("hunt 44: a run goes on without a node that it has taken in and whose 
     REQUIRE(scene.last<Again>(peer) != nullptr);
     CHECK(scene.last<Again>(peer)->restarts == 0);
     CHECK(scene.last<Again>(peer)->failure->block ==
-          "fleetrun: the run goes on without 10.0.0.9, host, which does not fit to the other nodes\n");
+          "fleetrun: the run goes on without 10.0.0.9, host, which does not match the other nodes\n");
   }
   scene.be_ready({1, 2}, 2);
   REQUIRE(scene.last<Start>(2) != nullptr);
