@@ -302,9 +302,8 @@ Coordinator::Actions Coordinator::go_on_without(const std::vector<Node*>& unfit,
     ended_nodes_.push_back(node->seen);
     node->state = State::lost;
   }
-  ending_->block +=
-      fmt::format("fleetrun: the run goes on without {}, which does not match the other nodes\n",
-                  fmt::join(names, "; "));
+  ending_->block += fmt::format(
+      "fleetrun: the run goes on without {}, which does not match the other nodes\n", fmt::join(names, "; "));
   for (auto& action : go_on(failure, {}, now)) actions.push_back(std::move(action));
   return actions;
 }

@@ -94,6 +94,12 @@ int end_of_middle(int pidfd, const EarlierChildren& earlier, const Lost& lost) {
   return status.exit_code();
 }
 
+// Blocked, and sent since we last read the signals. A stop after a SIGCONT that has come already would last for ever.
+bool is_pending(int signal) {
+  sigset_t pending;
+  return ::sigpending(&pending) == 0 && ::sigismember(&pending, signal) == 1;
+}
+
 int wait_in_front(pid_t middle, const UniqueFd& signals, const Lost& lost) {
   const UniqueFd pidfd = open_pidfd(middle);
   if (!pidfd)
@@ -110,7 +116,7 @@ int wait_in_front(pid_t middle, const UniqueFd& signals, const Lost& lost) {
         earlier.look(middle, pidfd);  // as process 1 of a container we get those of everybody
       else
         pass_signal(pidfd, signal);
-      if (signal.number == SIGTSTP && !has_ended(pidfd))
+      if (signal.number == SIGTSTP && !has_ended(pidfd) && !is_pending(SIGCONT))
         ::raise(SIGSTOP);  // the shell is to see us stopped, as it asked
     }
     if (events[0].revents != 0) return end_of_middle(pidfd.get(), earlier, lost);
