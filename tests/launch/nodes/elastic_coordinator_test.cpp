@@ -506,6 +506,31 @@ TEST_CASE("hunt 47: a node that joins in the pause before a restart takes part i
   CHECK(scene.last<Start>(9) != nullptr);
 }
 
+TEST_CASE("hunt 50: a node is new until its ranks have started, however many nodes join in one pause") {
+  CoordinatorOptions options = range(2, 4);
+  options.restart.most = 3;
+  options.restart.first_delay = 8s;
+  ElasticScene scene = running(options, 2);
+  const NodeFailure failed = Scene::failure(5, "rank 1 exited with code 3");
+  scene.say(2, Failed{0, failed});
+  scene.say(2, Ended{0, failed, JsonValue::list({}), {}});
+  scene.end({1}, 0);
+  scene.say(8, Scene::join(1, 2));
+  scene.say(9, Scene::join(1, 3));
+  REQUIRE(scene.last<Again>(1) != nullptr);
+  REQUIRE(scene.last<Again>(1)->attempt == 3);
+  scene.be_ready({1, 2, 8, 9}, 3);
+  scene.wake();
+  REQUIRE(scene.last<Start>(9) != nullptr);
+  NodeFailure broken = Scene::failure(6, "rank 2 exited with code 65");
+  broken.exit_code = 65;
+  scene.say(8, Failed{3, broken});
+  scene.say(8, Ended{3, broken, JsonValue::list({}), {}});
+  scene.end({1, 2, 9}, 3);
+  CHECK(scene.dropped == std::vector<PeerId>{8});
+  CHECK(scene.last<Again>(9) != nullptr);
+}
+
 TEST_CASE("a node that is lost before the ranks start is left out, and the others get ready again") {
   ElasticScene scene(range(2, 3));
   scene.join_all(3);
