@@ -57,7 +57,7 @@ double steps_per_sum(const job::StrategySpec& strategy) {
   return strategy.localsgd ? strategy.localsgd_configs.k_steps : 1;
 }
 
-// The ranks whose programs differ in what they keep: the stages of a pipeline, or the one that owns the most of the parameters.
+// Returns one rank of each stage of a pipeline. Without a pipeline it returns the rank that owns the most parameters.
 Ranks ranks_to_ask(const job::JobSpec& job, const runtime::ModelFacts& facts,
                    const runtime::RankLayout& layout) {
   Ranks ranks(static_cast<std::size_t>(layout.pipeline), 0);

@@ -171,7 +171,7 @@ ChildResult run_with_error_of_rank_1(const Launch& launch, const std::string& wh
   return launch.run_words({"--nproc_per_node=2", "train.py"});
 }
 
-TEST_CASE("hunt 42: the error of a rank that parts from the others before it ends is told") {
+TEST_CASE("hunt 42: the report has the error of a rank that closes its connections long before it ends") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   const ChildResult result = run_with_error_of_rank_1(launch, "read_shard()");

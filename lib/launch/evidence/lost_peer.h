@@ -1,4 +1,4 @@
-// Errors of a process that lost another one, whose own words say more.
+// Errors of a process that has lost the connection to another one. The log of the other process says more.
 #pragma once
 #include <optional>
 #include <string_view>

@@ -1,5 +1,5 @@
-// The true first error of scripts whose ranks part from each other before they end: the rank that fails closes its connections and tidies up,
-// while another rank notices the closed connection and ends first.
+// The first error of a script may be in the log of a rank that ends later: the rank closes its connections and tidies up. Meanwhile, another
+// rank notices the closed connection and ends first.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 namespace fleetrun::launch {
 
 // In the logs of the ranks that had not failed when the first one did: a traceback that nobody caught and that is not about another
-// process. `script`: see script_of(). `log_of_failed`: the end of the log of the rank that failed; what stands there, too, is no cause.
+// process. `script`: see script_of(). `log_of_failed`: the end of the log of the rank that failed; an exception that both logs have is not the cause.
 std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script,
                                                std::string_view log_of_failed);
 

@@ -28,7 +28,7 @@ struct Compilation {
   const PassContext& context;
   DType narrow = DType::bf16;            // of strategy.amp
   const Target* target = nullptr;        // null: the programs stay independent of a device
-  std::optional<int> rank = {};          // whose part of the programs is wanted; none: the whole
+  std::optional<int> rank = {};          // keeps the part of this rank; none: keeps the whole programs
   int micro_batches = 1;                 // of a batch, with strategy.pipeline
   ImageForm feeds = ImageForm::numbers;  // what batches have of their images
   ValueId loss = kNone;                  // to differentiate

@@ -92,60 +92,6 @@ TEST_CASE("a node that joins hears of the node with another key that came before
   CHECK(scene.last<Note>(1)->line.starts_with("a node with another key tried to join from 10.0.0.7; copy "));
 }
 
-TEST_CASE("two nodes that claim one place: the second one is refused") {
-  Scene scene(2);
-  scene.say(1, Scene::join(1, 0));
-  scene.say(2, Scene::join(1, 0));
-  REQUIRE(scene.last<Over>(2) != nullptr);
-  CHECK(scene.last<Over>(2)->failure->line ==
-        "host (10.0.0.9) and host (10.0.0.9) both say that they are node 0");
-  CHECK(scene.last<Over>(2)->failure->exit_code == 76);
-  CHECK(scene.dropped == std::vector<PeerId>{2});
-  CHECK(scene.rank_of(1) == -1);
-  CHECK(scene.last<Over>(1) == nullptr);
-}
-
-TEST_CASE("hunt 44: two hosts that claim one place of a run with a fixed number of nodes end the run") {
-  Scene scene(3);
-  scene.say(1, Scene::join(1, 0));
-  scene.say(2, Scene::join(1, 1));
-  Join other = Scene::join(1, 1);
-  other.host = "copy";
-  other.terms = {{"--timeout", "6"}};
-  scene.say(3, other);
-  for (const PeerId peer : {1, 2, 3}) {
-    CAPTURE(peer);
-    REQUIRE(scene.last<Over>(peer) != nullptr);
-    CHECK(scene.last<Over>(peer)->failure->exit_code == 76);
-    CHECK(scene.last<Over>(peer)->failure->line ==
-          "host (10.0.0.9) and copy (10.0.0.9) both say that they are node 1; the nodes do not agree:\n"
-          "  --timeout: 5 on 10.0.0.9, host, 6 on 10.0.0.9, copy");
-  }
-}
-
-TEST_CASE("hunt 44: nodes that can do without the second of two that claim one place are told about it") {
-  for (const bool elastic : {false, true}) {
-    CoordinatorOptions options = {.nodes = 3, .run_id = "run", .names = {}, .restart = {}};
-    if (elastic) options.least = 2;
-    options.without_missing = !elastic;
-    options.elastic_timeout = 30s;
-    Scene scene(options);
-    scene.say(1, Scene::join(1, 0));
-    Join one = Scene::join(1, elastic ? 0 : 1), other = one;
-    other.host = "copy";
-    if (!elastic) scene.say(2, one);
-    scene.say(3, other);
-    REQUIRE(scene.last<Over>(3) != nullptr);
-    CHECK(scene.last<Over>(1) == nullptr);
-    REQUIRE(scene.last<Note>(1) != nullptr);
-    CHECK(
-        scene.last<Note>(1)->line ==
-        fmt::format(
-            "host (10.0.0.9) and copy (10.0.0.9) both say that they are node {}; the second one cannot join",
-            elastic ? 0 : 1));
-  }
-}
-
 TEST_CASE("nodes that differ in what they must share are told how, and nothing starts") {
   Scene scene(2);
   scene.say(1, Scene::join(1, 0));
