@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -108,6 +109,33 @@ void write_file_atomically(const std::string& path, std::string_view content) {
 
 void replace_file(const std::string& path, std::string_view content, Readers readers) {
   put_in_place(path, content, readers == Readers::all ? kOfAll : kOfTheUser, [](int, const std::string&) {});
+}
+
+void link_or_copy(const UniqueFd& file, const std::string& path) {
+  const std::string source = fmt::format("/proc/self/fd/{}", file.get());
+  if (::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
+  struct stat taken {};
+  if (::lstat(path.c_str(), &taken) == 0)
+    throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(EEXIST)));
+  write_file_atomically(path, read_file(source, std::numeric_limits<std::size_t>::max()));
+}
+
+bool have_same_content(const UniqueFd& one, const UniqueFd& other) {
+  struct stat first {
+  }, second{};
+  if (::fstat(one.get(), &first) != 0 || ::fstat(other.get(), &second) != 0) return false;
+  if (first.st_dev == second.st_dev && first.st_ino == second.st_ino) return true;
+  if (first.st_size != second.st_size) return false;
+  constexpr std::size_t kBlock = std::size_t{1} << 20U;
+  std::string block(kBlock, '\0'), other_block(kBlock, '\0');
+  for (off_t place = 0; place < first.st_size;) {
+    const ssize_t count = ::pread(one.get(), block.data(), kBlock, place);
+    if (count <= 0 || ::pread(other.get(), other_block.data(), kBlock, place) != count) return false;
+    const auto bytes = static_cast<std::size_t>(count);
+    if (block.compare(0, bytes, other_block, 0, bytes) != 0) return false;
+    place += count;
+  }
+  return true;
 }
 
 void sync_folder(const std::string& path) {

@@ -26,6 +26,12 @@ enum class Readers { user_and_group, all };  // limited by the umask
 void replace_file(const std::string& path, std::string_view content,
                   Readers readers = Readers::user_and_group);
 
+// Gives the open file the name `path` too, or copies its content there if the file system cannot do that. Throws Error(create|io), also
+// when something has the name.
+void link_or_copy(const UniqueFd& file, const std::string& path);
+
+bool have_same_content(const UniqueFd& one, const UniqueFd& other);  // false if one cannot be read
+
 // Makes sure that files created, renamed or removed in the folder have reached the disk. Throws Error(io).
 void sync_folder(const std::string& path);
 

@@ -31,8 +31,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPartial = ".partial-";
-constexpr std::array<std::string_view, 7> kCheckpointFiles = {
-    kModelFile, kOptimizerFile, kMergedFile, kRankStatesFile, kRanksFile, kHistoryFile, kManifestName};
+constexpr std::array<std::string_view, 8> kCheckpointFiles = {
+    kModelFile, kOptimizerFile, kMergedFile,  kRankStatesFile,
+    kRanksFile, kBestFile,      kHistoryFile, kManifestName};
 constexpr std::size_t kNumberDigits = 6;
 
 // "000007-step-2737" is number 7; nothing for what is not a checkpoint of ours.
@@ -175,6 +176,15 @@ std::string read_history(const HistoryFile& history) {
   }
 }
 
+// A training can do without, so a disk that does not give the file costs no checkpoint.
+void write_best(const UniqueFd& best, const std::string& path) {
+  try {
+    link_or_copy(best, path);
+  } catch (const Error&) {
+    return;
+  }
+}
+
 void write_files(const std::string& folder, const Snapshot& snapshot) {
   if (::mkdir(folder.c_str(), 0750) != 0)
     throw Error(ErrorKind::io, fmt::format("creating folder {}: {}", folder, describe_errno(errno)));
@@ -187,6 +197,7 @@ void write_files(const std::string& folder, const Snapshot& snapshot) {
   }
   if (const std::string history = read_history(snapshot.history); !history.empty())
     write_file_atomically(folder + "/" + kHistoryFile, history);
+  if (snapshot.best) write_best(*snapshot.best, folder + "/" + kBestFile);
   write_file_atomically(folder + "/" + kManifestName, format_manifest(manifest));
   sync_folder(folder);
 }

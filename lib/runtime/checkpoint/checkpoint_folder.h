@@ -1,12 +1,13 @@
 // A folder of checkpoints on a disk. Each is a folder that appears complete or not at all:
 //
-//   000007-step-2737/manifest.json, model.safetensors, optimizer.safetensors, history.csv
+//   000007-step-2737/manifest.json, model.safetensors, optimizer.safetensors, best.safetensors, history.csv
 //
 // The first number counts saves, so that names sort by time whatever steps a training goes back to.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ using job::kModelFile;
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kMergedFile = "merged_gradients.safetensors";  // between two updates of gradient_merge
 constexpr const char* kRankStatesFile = "rank_states.safetensors";   // where tensors differ between ranks
+constexpr const char* kBestFile = "best.safetensors";    // the best weights so far (checkpoint.keep_best)
 constexpr const char* kHistoryFile = "history.csv";      // a copy of that in log/; not needed to go on
 constexpr const char* kRanksFile = "ranks.safetensors";  // only older checkpoints have one
 
@@ -38,6 +40,7 @@ struct Snapshot {
   std::map<std::string, PlainTensors> files;  // by file name
   Metadata about_model = {};                  // of kModelFile (model_card.h)
   HistoryFile history = {};
+  std::shared_ptr<const UniqueFd> best = {};  // becomes kBestFile; null: there is none
 };
 
 // The same as read from a disk.

@@ -65,7 +65,6 @@ JsonValue content_of(const Manifest& manifest) {
   if (state.uneven) content.add("uneven", *state.uneven == job::Uneven::pad ? "pad" : "drop");
   if (state.sampler == job::Sampler::balanced) content.add("sampler", job::kBalanced);
   if (state.split) content.add("split", as_json(*state.split));
-  if (!state.training.empty()) content.add("training", state.training);
   if (state.best) content.add("best", as_json(*state.best));
   if (state.improvement.steps >= 0) content.add("improvement", improvement_content(state.improvement));
   if (state.merged.batches > 0) content.add("merged", merged_content(state.merged));
@@ -166,7 +165,6 @@ Manifest read_content(const JsonValue& content, const Reader& reader) {
     manifest.state.sampler =
         reader.text(content, "sampler") == job::kBalanced ? job::Sampler::balanced : job::Sampler::all;
   if (content.find("split") != nullptr) manifest.state.split = read_split(content, reader);
-  if (content.find("training") != nullptr) manifest.state.training = reader.text(content, "training");
   if (content.find("best") != nullptr) manifest.state.best = read_best(content, reader);
   if (content.find("improvement") != nullptr)
     manifest.state.improvement =

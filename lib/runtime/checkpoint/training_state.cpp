@@ -44,7 +44,6 @@ TrainingState plan_resume(const TrainingState& saved, const TrainingState& now, 
   TrainingState state = now;
   state.epoch = saved.epoch;
   state.merged.batches = saved.merged.batches;
-  if (!saved.training.empty()) state.training = saved.training;
   state.best = saved.best;
   state.improvement = saved.improvement;
   state.batch = static_cast<int>(std::max<std::int64_t>(0, batches - left));

@@ -47,9 +47,6 @@ struct TrainingState {
   std::optional<job::Sampler> sampler = {};
   std::optional<SplitFacts> split = {};  // which samples are set aside; older checkpoints do not say
   // On rank 0.
-  // Which training it is: the id of the run that began it at step 0, or at a checkpoint that checkpoint.resume names. Only best.safetensors
-  // needs it; "": not known, as in older checkpoints.
-  std::string training = {};
   std::optional<ScoredEpoch> best = {};  // of checkpoint.keep_best
   Improvement improvement = {};          // of train.early_stopping
 

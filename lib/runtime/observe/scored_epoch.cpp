@@ -59,9 +59,7 @@ JsonValue as_json(const ScoredEpoch& epoch) {
                                       {"epoch", epoch.epoch},
                                       {"steps", epoch.steps}});
   if (!epoch.data_set.empty()) json.add("data_set", epoch.data_set);
-  if (!epoch.training.empty()) json.add("training", epoch.training);
   if (epoch.place > 0) json.add("place", epoch.place);
-  if (epoch.saved > 0) json.add("saved", epoch.saved);
   return json;
 }
 
@@ -72,9 +70,7 @@ std::optional<ScoredEpoch> read_scored_epoch(const JsonValue& json) {
   const JsonValue* const epoch = json.find("epoch", Kind::integer);
   const JsonValue* const steps = json.find("steps", Kind::integer);
   const JsonValue* const data_set = json.find("data_set", Kind::text);  // older ones have not all of these
-  const JsonValue* const training = json.find("training", Kind::text);
   const JsonValue* const place = json.find("place", Kind::integer);
-  const JsonValue* const saved = json.find("saved", Kind::integer);
   if (value == nullptr || metric == nullptr || epoch == nullptr || steps == nullptr) return std::nullopt;
   if (!value->value.is(Kind::number) && !value->value.is(Kind::integer)) return std::nullopt;
   for (const job::Metric known : {job::Metric::loss, job::Metric::acc1, job::Metric::acc5})
@@ -84,9 +80,7 @@ std::optional<ScoredEpoch> read_scored_epoch(const JsonValue& json) {
                          .epoch = static_cast<int>(epoch->integer),
                          .steps = steps->integer,
                          .data_set = data_set == nullptr ? "" : data_set->text,
-                         .training = training == nullptr ? "" : training->text,
-                         .place = place == nullptr ? 0 : place->integer,
-                         .saved = saved == nullptr ? 0 : saved->integer};
+                         .place = place == nullptr ? 0 : place->integer};
   return std::nullopt;
 }
 

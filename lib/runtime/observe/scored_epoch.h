@@ -11,6 +11,8 @@
 
 namespace fleetrun::runtime {
 
+constexpr const char* kScoreKey = "score";  // of the epoch in the metadata of a file with its weights
+
 // One score of an evaluation.
 struct ScoredEpoch {
   job::Metric metric = job::Metric::loss;
@@ -18,10 +20,7 @@ struct ScoredEpoch {
   int epoch = 0;           // as the lines of the log count: from 0
   std::int64_t steps = 0;  // done before the evaluation, as the ranks of that time count them
   std::string data_set;    // digest of the samples that gave the score; "": not known
-  std::string training;    // which training the epoch is of (TrainingState::training); "": not known
   std::int64_t place = 0;  // samples of the training before the evaluation (place_in_training); 0: not known
-  std::int64_t saved =
-      0;  // place of the last complete checkpoint before the evaluation; 0: none, or not known
 
   bool operator==(const ScoredEpoch&) const = default;
 };

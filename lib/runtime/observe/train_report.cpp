@@ -66,8 +66,7 @@ std::string to_json(const TrainReport& report) {
   if (report.test_epochs) json.add("test_epochs", *report.test_epochs);
   if (report.best) {
     ScoredEpoch epoch = report.best->epoch;
-    epoch.data_set.clear();  // these only tell a resumed training whether its scores can be compared
-    epoch.training.clear();
+    epoch.data_set.clear();  // they only tell a resumed training whether its scores can be compared
     epoch.place = 0;
     JsonValue best = as_json(epoch);
     best.add("file", report.best->file);

@@ -9,6 +9,7 @@
 #include "base/error/error.h"
 #include "base/text/printable.h"
 #include "runtime/training/ranks/agree_on_data.h"
+#include "runtime/training/save/best_weights.h"
 #include "runtime/training/save/output_folder.h"
 #include "runtime/training/scored_weights.h"
 
@@ -33,32 +34,12 @@ ScoredEpoch last_score(const Run& run, job::Metric metric) {
           .epoch = test.epochs - 1,
           .steps = test.steps,
           .data_set = run.scores.test_set,
-          .training = run.progress.state.training,
-          .place = place_of_evaluation(run.progress),
-          .saved = run.checkpoints.complete_place()};
+          .place = place_of_evaluation(run.progress)};
 }
 
 // Whether this run's scores in this metric can be compared with the score.
 bool is_comparable(const Run& run, const ScoredEpoch& score, job::Metric metric) {
   return score.metric == metric && are_of_same_data(score, {.data_set = run.scores.test_set});
-}
-
-// Both belong to one training. Whether the epoch was scored when the checkpoint was saved, or later and before another checkpoint was: else
-// somebody went back to an older checkpoint, or continued a copy of it, and the epoch is of another branch of the training. A file of an older version has no
-// place but the number of steps, which can be compared if the number of ranks has not changed. A still older one has no id either, and counts
-// only if the checkpoint knows it.
-bool is_after_checkpoint(const Run& run, const ScoredEpoch& epoch) {
-  if (epoch.place == 0) return epoch.steps > run.progress.state.steps;
-  const std::int64_t checkpoint = run.checkpoints.saved_place();
-  return epoch.place >= checkpoint && epoch.saved <= checkpoint;
-}
-
-// The checkpoint knows the file, or is older than the file because the training ended before it saved another one.
-bool is_of_training(const Run& run, const std::optional<ScoredEpoch>& in_file, job::Metric metric) {
-  const TrainingState& state = run.progress.state;
-  if (state.steps == 0 || !in_file || !is_comparable(run, *in_file, metric)) return false;
-  if (in_file == state.best) return true;
-  return !state.training.empty() && in_file->training == state.training && is_after_checkpoint(run, *in_file);
 }
 
 const char* evaluated_key(const Run& run) { return run.job.data.split ? "data.split" : "data.test"; }
@@ -74,7 +55,7 @@ void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric)
         evaluated_key(run));
   else
     run.out << fmt::format(
-        "warning: {} does not have the weights of the best epoch so far ({} of epoch {}): only later epochs count\n",
+        "warning: neither the checkpoint nor {} has the weights of the best epoch so far ({} of epoch {}): only later epochs count\n",
         printable(best_path(run.job.output)), describe(best), best.epoch);
   run.out << std::flush;
 }
@@ -89,36 +70,29 @@ void require_not_set_aside(const std::string& pretrained, const Run& run) {
               "give model.pretrained a copy, or output.dir=FOLDER after the job file chooses another folder");
 }
 
-void take_over(Run& run, const ScoredEpoch& best) {
-  const std::string& training = run.progress.state.training;
-  if (!training.empty() && best.training != training) keep_copy_of_best(run.job.output, run.out);
-  std::optional<ScoredEpoch>& known = run.progress.state.best;
-  if (known != best)
-    run.out
-        << fmt::format(
-               "{} has the weights of epoch {} ({}), which the checkpoint does not know yet: they are the best so far",
-               printable(best_path(run.job.output)), best.epoch, describe(best))
-        << std::endl;
-  known = best;
+// The best weights that the checkpoint knows of. An older fleetrun has not put them into it. Closed if nothing has them.
+UniqueFd find_best(const Run& run, const ScoredEpoch& best) {
+  for (const std::string& path : {run.checkpoints.loaded_best(), best_path(run.job.output)})
+    if (UniqueFd file = open_best(path, best, run.out)) return file;
+  return {};
 }
 
-// Afterwards the state has a best epoch only if the file has its weights.
+// Afterwards the state has a best epoch only if best.safetensors has its weights.
 void take_over_best(Run& run, job::Metric metric) {
-  TrainingState& state = run.progress.state;
-  require_own_best(run.job.output);
-  const std::optional<ScoredEpoch> in_file = read_best(run.job.output);
-  if (is_of_training(run, in_file, metric)) {
-    take_over(run, *in_file);
-    return;
+  std::optional<ScoredEpoch>& best = run.progress.state.best;
+  const job::OutputSpec& output = run.job.output;
+  require_own_best(output);
+  UniqueFd weights;
+  if (best && is_comparable(run, *best, metric)) weights = find_best(run, *best);
+  if (weights) {
+    restore_best(output, weights, run.out);
+  } else {
+    if (best) tell_lost_best(run, *best, metric);
+    best.reset();
+    if (run.job.model.pretrained) require_not_set_aside(*run.job.model.pretrained, run);
+    set_best_aside(output, run.out);
   }
-  const auto is_ours = [&](const ScoredEpoch& aside) { return is_of_training(run, aside, metric); };
-  if (state.steps > 0)
-    if (const std::optional<ScoredEpoch> ours = bring_best_back(run.job.output, is_ours, run.out))
-      return take_over(run, *ours);
-  if (state.best) tell_lost_best(run, *state.best, metric);
-  state.best.reset();
-  if (run.job.model.pretrained) require_not_set_aside(*run.job.model.pretrained, run);
-  set_best_aside(run.job.output, state.training, run.out);
+  run.checkpoints.set_best(std::move(weights));
 }
 
 // The count of another metric, or of other samples, says nothing.
@@ -142,7 +116,8 @@ void keep_best(Run& run, const ScoredEpoch& score) {
   if (!run.is_first_rank()) return;
   write_for_people(run, [&] {
     try {
-      save_best(find_output(run.job.output, run.output), weights, to_metadata(run.card), score, run.out);
+      const job::OutputSpec output = find_output(run.job.output, run.output);
+      run.checkpoints.set_best(save_best(output, weights, to_metadata(run.card), score, run.out));
       run.progress.state.best = score;
     } catch (const Error& problem) {
       run.out << fmt::format("warning: the weights of epoch {}, the best so far, are not saved: {}",

@@ -5,9 +5,9 @@
 
 namespace fleetrun::runtime {
 
-// Before the first step, with the state of the checkpoint. Sets the file of another training aside, takes over what the checkpoint's
-// training has kept, and ends a training that early stopping had ended before. Throws Error(create) when a file of the user is in the
-// place of ours.
+// Before the first step, with the state of the checkpoint. Begins with the best weights of the checkpoint, and sets any other best.safetensors
+// aside. Ends a training that early stopping had ended before. Throws Error(create|io), also when a file of the user is in the place of
+// ours.
 void begin_judging(Run& run);
 
 // After an evaluation that was not interrupted. A failure to write the weights is a warning: the next better epoch gets another chance.

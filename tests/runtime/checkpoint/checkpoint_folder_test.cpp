@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 
 #include <filesystem>
 #include <memory>
@@ -45,6 +46,35 @@ TEST_CASE("a folder keeps its identity from run to run, another one has another,
   home.write("old/.lock", "");
   CHECK(open("old").identity() == 0);
   CHECK(home.read("old/.lock").empty());
+}
+
+TEST_CASE("a checkpoint has the best weights so far, which later ones do not change, and goes with them") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home / "a", 1);
+  const auto save_with = [&](std::int64_t steps, const std::string& best) {
+    home.write("best.tmp", best);
+    fs::rename(home / "best.tmp", home / "best");  // as a training replaces it
+    Snapshot made = snapshot(steps);
+    made.best = std::make_shared<const UniqueFd>(::open((home / "best").c_str(), O_RDONLY | O_CLOEXEC));
+    return made;
+  };
+  const Snapshot first = save_with(1, "first");
+  const Snapshot second = save_with(2, "second");
+  const std::string path = folder.write(first);
+  CHECK(home.read("a/000001-step-1/best.safetensors") == "first");
+  folder.write(second);
+  CHECK(home.read("a/000002-step-2/best.safetensors") == "second");
+  CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE("best weights that the disk does not give cost no checkpoint") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home / "a", 1);
+  Snapshot made = snapshot(1);
+  made.best = std::make_shared<const UniqueFd>(::open(home.path().c_str(), O_RDONLY | O_CLOEXEC));  // no file
+  const std::string path = folder.write(made);
+  CHECK_NOTHROW(read_checkpoint(path));
+  CHECK_FALSE(fs::exists(path + "/best.safetensors"));
 }
 
 TEST_CASE("a checkpoint is read back as it was written") {

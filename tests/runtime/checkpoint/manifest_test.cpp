@@ -64,8 +64,7 @@ TEST_CASE("a manifest keeps the best epoch, and the count of early stopping") {
   Manifest manifest = example();
   CHECK(format_manifest(manifest).find("best") == std::string::npos);
   manifest.state.sampler = job::Sampler::balanced;
-  manifest.state.training = "default-19ac-2f";
-  manifest.state.best = ScoredEpoch{job::Metric::acc1, 1.0 / 3, 2, 141, "00ff", "default-19ac-2f", 9024};
+  manifest.state.best = ScoredEpoch{job::Metric::acc1, 1.0 / 3, 2, 141, "00ff", 9024};
   manifest.state.improvement = {.best = ScoredEpoch{job::Metric::loss, 0.1, 1, 94},
                                 .evaluations = 1,
                                 .epoch = 2,

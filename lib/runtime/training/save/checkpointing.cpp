@@ -98,8 +98,10 @@ TrainingState Checkpointing::resume(const DataSize& data) {
   batches_ = data.batches;
   training_.page.load_began_ns = monotonic_ns();
   const ResumedTraining resumed = resume_training(training_, folder_.get(), data);
-  results_.saved_place = results_.complete_place = resumed.saved_place;
+  results_.saved_place = resumed.saved_place;
   loaded_ = resumed.saved;
+  loaded_best_ = resumed.best;
+  if (!loaded_best_.empty()) set_best(UniqueFd(::open(loaded_best_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
   training_.page.load_ended_ns = monotonic_ns();
   last_seen_step_ = resumed.state.steps;
   if (saves_ != Saves::none) listen_for_stop_requests();
@@ -170,9 +172,9 @@ void Checkpointing::begin_to_write(const TrainingState& state) {
                                     *training_.world.communicator);
   snapshot.about_model = to_metadata(training_.card);
   snapshot.history = history_now();
+  snapshot.best = best_;
   wait_.total_ns += monotonic_ns() - start;
   wait_for_writer();  // with signs of life, should an earlier save still be under way
-  if (results_.failures == 0) results_.complete_place = results_.saved_place;
   if (writer_) writer_->write(std::move(snapshot));
   results_.saved_steps = state.steps;
   results_.saved_place = place_in_training(state);
@@ -180,6 +182,10 @@ void Checkpointing::begin_to_write(const TrainingState& state) {
 
 void Checkpointing::save_history_of(int file) {
   if (file >= 0) history_.reset(::fcntl(file, F_DUPFD_CLOEXEC, 0));
+}
+
+void Checkpointing::set_best(UniqueFd weights) {
+  best_ = weights ? std::make_shared<const UniqueFd>(std::move(weights)) : nullptr;
 }
 
 // By its descriptor: somebody may have renamed the log folder, and another run may have made a new one.

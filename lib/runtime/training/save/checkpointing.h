@@ -20,9 +20,8 @@ constexpr auto kLongestSave = std::chrono::minutes(30);  // enough for our large
 
 // The results of saving so far.
 struct SaveResults {
-  std::int64_t saved_steps = -1;    // of the last snapshot; -1: none yet
-  std::int64_t saved_place = 0;     // place_in_training of it, or of the checkpoint that this attempt loaded
-  std::int64_t complete_place = 0;  // of the checkpoint before it, or of the one that was loaded; 0: none
+  std::int64_t saved_steps = -1;  // of the last snapshot; -1: none yet
+  std::int64_t saved_place = 0;   // place_in_training of it, or of the checkpoint that this attempt loaded
   std::int64_t written_steps =
       -1;            // of the last complete checkpoint of this attempt, on rank 0; -1: none yet
   int failures = 0;  // in a row
@@ -44,7 +43,7 @@ struct SaveWait {
   std::int64_t told_ns = 0;   // when rank 0 last printed a line about that wait
 };
 
-// Thirteen members, because the folder, its writer and the history exist on rank 0 alone, and only once they are needed.
+// Fifteen members, because the folder, its writer, the history and the best weights exist on rank 0 alone, and only once they are needed.
 class Checkpointing {
  public:
   // Without checkpoint.dir it saves only when the ranks are stopped, if the launcher named a folder for that. Otherwise it saves
@@ -60,6 +59,12 @@ class Checkpointing {
 
   // Every checkpoint from now on has a copy of the rows that are in this file then; -1: there is none.
   void save_history_of(int file);
+
+  // On rank 0. The best weights so far, which every checkpoint from now on has, too; closed: there are none. After resume() they are those of
+  // the checkpoint, if it has any, until another call.
+  void set_best(UniqueFd weights);
+  // Where the checkpoint that was loaded has them; "": there is no checkpoint. The file may be missing.
+  const std::string& loaded_best() const { return loaded_best_; }
 
   // Call it after each step, and after each batch of an evaluation. `last`: no step of the training is left. Returns true
   // when SIGTERM or SIGINT asked the ranks to stop; the checkpoint is complete then. Throws Error(io) when that
@@ -84,8 +89,6 @@ class Checkpointing {
   std::int64_t saved_steps() const { return results_.saved_steps; }  // of the last snapshot; -1: none yet
   // In samples (place_in_training): that of the last snapshot, or of the checkpoint that was loaded; 0: none yet.
   std::int64_t saved_place() const { return results_.saved_place; }
-  // In samples: that of the last checkpoint that is certainly complete, on rank 0; 0: none.
-  std::int64_t complete_place() const { return results_.complete_place; }
   const SavedPoint& loaded() const { return loaded_; }  // the checkpoint that was loaded, on rank 0
 
  private:
@@ -106,9 +109,11 @@ class Checkpointing {
   const Saves saves_;
   std::unique_ptr<CheckpointFolder> folder_;  // of rank 0; with Saves::at_stop only once it is needed
   UniqueFd history_;                          // of rank 0
+  std::shared_ptr<const UniqueFd> best_;      // of rank 0
   std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; destroyed before the folder and the history
   int batches_ = 0;                           // of an epoch
   SavedPoint loaded_;
+  std::string loaded_best_;
   SaveRequests save_requests_;
   std::int64_t last_seen_step_ = 0;  // at the last call of after_step(); more than one step may lie between
   SaveResults results_;

@@ -1,16 +1,22 @@
 // What rank 0 writes to output.dir: the weights, and optionally a trace and TensorBoard events.
 #pragma once
-#include <functional>
 #include <iosfwd>
-#include <optional>
 #include <string>
 
 #include "base/system/unique_fd.h"
 #include "job/spec/job_spec.h"
 #include "runtime/checkpoint/weights.h"
-#include "runtime/observe/scored_epoch.h"
 
 namespace fleetrun::runtime {
+
+constexpr const char* kAnotherOutput = "output.dir=FOLDER after the job file chooses another one";  // a hint
+
+// Links to nowhere take a name, too.
+bool is_taken(const std::string& path);
+// "out/model.safetensors" and "previous" make "out/model.previous.safetensors".
+std::string beside(const std::string& path, const std::string& word);
+// "out/model.1.safetensors", or the next number that is free.
+std::string free_path_beside(const std::string& path);
 
 // Creates output.dir. Finds problems with saving results now, not after hours of training. While the returned
 // descriptor is open, no other training can use the folder. Throws Error(create), also when another training uses the
@@ -36,27 +42,5 @@ void save_result_again(const job::OutputSpec& output, const PlainTensors& weight
 // Weights in NAME.safetensors that fleetrun wrote get the name NAME.previous.safetensors before new ones replace them, or NAME.1.safetensors
 // if a file of the user, or one that set_best_aside() has renamed, has that name. Returns the name; "": there are none. Throws Error(create).
 std::string keep_earlier_weights(const std::string& path);
-
-// The weights of the best epoch (checkpoint.keep_best): best.safetensors, with the score in the metadata of the file.
-std::string best_path(const job::OutputSpec& output);
-// Throws Error(create) when a file that is not ours has this name.
-void require_own_best(const job::OutputSpec& output);
-// The score in the file; none: there is no file, or it has no score.
-std::optional<ScoredEpoch> read_best(const job::OutputSpec& output);
-// Renames the file, if there is one, to best.previous.safetensors, or, if that name is taken, to best.1.safetensors or the next number that is
-// free, and prints that. `training`: the id of the present one. Throws Error(create).
-void set_best_aside(const job::OutputSpec& output, const std::string& training, std::ostream& out);
-// Another training in the same folder may have set the best weights of this one aside. Of the files aside that are `ours`, the one with the
-// best score gets the name best.safetensors again, a file of that name goes aside, and lines say so. Returns the score; none: no file is
-// ours. All that are ours have the same metric. Throws Error(create).
-std::optional<ScoredEpoch> bring_best_back(const job::OutputSpec& output,
-                                           const std::function<bool(const ScoredEpoch&)>& ours,
-                                           std::ostream& out);
-// Gives the file a second name, as set_best_aside() chooses it, unless a file aside has the same score. A training that goes on from a
-// checkpoint of another one may replace the file later, and the other one may want it back. Throws Error(create).
-void keep_copy_of_best(const job::OutputSpec& output, std::ostream& out);
-// Throws the errors of save_weights() and require_own_best().
-void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,
-               const ScoredEpoch& score, std::ostream& out);
 
 }  // namespace fleetrun::runtime

@@ -67,11 +67,6 @@ std::map<std::string, double> decays_of(const job::JobSpec& job) {
   return decays;
 }
 
-// Only best.safetensors needs it, so checkpoints of other trainings are the same in every run.
-std::string id_of_training(const job::JobSpec& job, const RankEnv& env) {
-  return job.checkpoint.keep_best ? env.run_id : "";
-}
-
 TrainingState new_training(const job::JobSpec& job, const RankEnv& env, const DataSize& data) {
   return {.world_size = job::replicas_of(job, env.world_size),
           .batch_size = job::plan_shares(job, env.world_size).largest(),
@@ -85,8 +80,7 @@ TrainingState new_training(const job::JobSpec& job, const RankEnv& env, const Da
           .shuffle = job.data.shuffle,
           .uneven = job.data.uneven,
           .sampler = job.data.sampler,
-          .split = data.split,
-          .training = id_of_training(job, env)};
+          .split = data.split};
 }
 
 // A checkpoint is bad when files are missing or have wrong content. A disk that fails, a lack of memory or permission, and a
@@ -123,13 +117,6 @@ std::optional<Checkpoint> newest_good(CheckpointFolder& folder, std::int64_t lea
               kStartAnew);
 }
 
-// The training takes another way from there than the one that saved it, which may go on, too.
-Checkpoint read_named(const std::string& path, const CheckpointedTraining& training) {
-  Checkpoint checkpoint = with_context("loading checkpoint.resume", [&] { return read_checkpoint(path); });
-  checkpoint.state.training = id_of_training(training.job, training.world.env);
-  return checkpoint;
-}
-
 // checkpoint.resume is about how a run begins: another attempt at it goes on from what the one before has kept.
 std::optional<Checkpoint> find_checkpoint(const CheckpointedTraining& training, CheckpointFolder* folder) {
   const std::string& resume = training.job.checkpoint.resume;
@@ -138,7 +125,7 @@ std::optional<Checkpoint> find_checkpoint(const CheckpointedTraining& training, 
     if (std::optional<Checkpoint> own = newest_good(*folder, training.page.first_own_checkpoint, training))
       return own;
   if (resume == "never") return std::nullopt;
-  return read_named(resume, training);
+  return with_context("loading checkpoint.resume", [&] { return read_checkpoint(resume); });
 }
 
 void check_kind(const Checkpoint& checkpoint, const TrainingState& ours) {
@@ -312,7 +299,6 @@ ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, 
   state.epoch = static_cast<int>(told[2]);
   state.batch = static_cast<int>(told[3]);
   state.shift = told[4];
-  state.training = start.training;
   state.best = start.best;
   state.improvement = start.improvement;
   trainer.start_at(state.steps, state.merged.batches);
@@ -413,6 +399,7 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   ResumedTraining resumed = share(checkpoint ? &*checkpoint : nullptr, start, anew, training);
   if (checkpoint)
     resumed.saved = {checkpoint->state.steps, fmt::format("{}/{}", checkpoint->path, kHistoryFile)};
+  if (checkpoint) resumed.best = fmt::format("{}/{}", checkpoint->path, kBestFile);
   return resumed;
 }
 

@@ -34,6 +34,7 @@ struct ResumedTraining {
   TrainingState state;           // where the training goes on
   std::int64_t saved_place = 0;  // place_in_training of the checkpoint, with the ranks that saved it
   SavedPoint saved = {};         // the checkpoint, on rank 0
+  std::string best = {};         // path of the best weights in it, which may be missing
 };
 
 // Gives every rank the parameters and states to start with, and prints their source. Only rank 0 reads; every
