@@ -20,8 +20,8 @@
 namespace fleetrun::runtime {
 namespace {
 
-constexpr const char* kStart = "best.";
-constexpr const char* kEnding = ".safetensors";
+constexpr const char* kBestStart = "best.";
+constexpr const char* kBestEnding = ".safetensors";
 
 std::optional<ScoredEpoch> score_in(const Metadata& metadata) {
   const auto score = metadata.find(kScoreKey);
@@ -39,10 +39,10 @@ bool is_number(std::string_view text) {
 
 // "best.previous.safetensors" and "best.12.safetensors", but no other file of the user.
 bool is_name_aside(std::string_view name) {
-  if (!name.starts_with(kStart) || !name.ends_with(kEnding)) return false;
-  name.remove_prefix(std::string_view(kStart).size());
-  if (name.size() <= std::string_view(kEnding).size()) return false;
-  name.remove_suffix(std::string_view(kEnding).size());
+  if (!name.starts_with(kBestStart) || !name.ends_with(kBestEnding)) return false;
+  name.remove_prefix(std::string_view(kBestStart).size());
+  if (name.size() <= std::string_view(kBestEnding).size()) return false;
+  name.remove_suffix(std::string_view(kBestEnding).size());
   return name == "previous" || is_number(name);
 }
 
