@@ -102,7 +102,7 @@ TEST_CASE("scores of the same samples can be compared, and those of samples that
 }
 
 TEST_CASE("a scored epoch is read back from its JSON, bit by bit") {
-  const ScoredEpoch third = {Metric::acc5, 1.0 / 3, 2, 141, "00ff", "default-19ac-2f", 94000};
+  const ScoredEpoch third = {Metric::acc5, 1.0 / 3, 2, 141, "00ff", 94000};
   CHECK(read_scored_epoch(as_json(third)) == third);
   CHECK(read_scored_epoch(as_json({Metric::loss, 2, 0, 1})) == ScoredEpoch{Metric::loss, 2, 0, 1});
   CHECK_FALSE(read_scored_epoch(JsonValue::object({{"metric", "f1"}})).has_value());
