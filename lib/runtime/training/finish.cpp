@@ -11,7 +11,7 @@
 #include "runtime/observe/gather_texts.h"
 #include "runtime/training/profile_steps.h"
 #include "runtime/training/save/best_weights.h"
-"runtime/training/save/output_folder.h"
+#include "runtime/training/save/output_folder.h"
 #include "runtime/training/scored_weights.h"
 
 namespace fleetrun::runtime {
