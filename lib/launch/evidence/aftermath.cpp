@@ -44,10 +44,14 @@ constexpr std::array<std::string_view, 26> kChatter = {
 };
 
 constexpr std::size_t kAtOnce = 3;  // lines: who tries again says so first
+constexpr int kRises = 3;           // of a count, in lines that may also be of a message or of a bar that is closed
+
+// A bar that is complete was drawn by somebody who worked. Any other may only be drawn once more when it is closed.
+bool is_complete_bar(std::string_view line) { return line.find("100%|") != std::string_view::npos; }
 
 bool shows_progress(std::string_view line) {
   static const re2::RE2 signs(
-      R"((?i)\b(step|steps|epoch|iter|iteration|batch|loss|acc|accuracy|lr|throughput)\b\W{0,3}\d)");
+      R"((?i)\b(step|steps|epoch|iter|iteration|batch|loss|acc|accuracy|lr|throughput)\b(?:\W{0,3}|[ :=]{1,20})\d)");
   return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), signs);
 }
 
@@ -71,20 +75,21 @@ bool is_record(std::string_view line) {
   return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), start);
 }
 
-// "step 12: loss 0.71" is "step 0: loss 0.0", with all numbers 0.
+// "step 12: loss 0.71" is "step0:loss0.0", with all numbers 0, and without the blanks that align numbers, and blocks of a bar.
 std::string shape_of(std::string_view line) {
   std::string shape;
-  for (const char letter : line)
-    if (!is_digit(letter))
-      shape += letter;
-    else if (shape.empty() || shape.back() != '0')
-      shape += '0';
+  for (const char letter : line) {
+    const bool is_block = letter == ' ' || letter == '#' || static_cast<unsigned char>(letter) >= 0x80;
+    if (is_digit(letter) ? shape.empty() || shape.back() != '0' : !is_block)
+      shape += is_digit(letter) ? '0' : letter;
+  }
   return shape;
 }
 
-// From the number of the step, epoch or batch on; empty in lines without one.
+// From the number of the step, epoch or batch on, or in the row of a table from "12/100" on; empty in lines without one.
 std::vector<double> counts_of(std::string_view line) {
-  static const re2::RE2 counter(R"((?i)\b(?:step|steps|epoch|iter|iteration|batch)\b\W{0,3}(\d.*))");
+  static const re2::RE2 counter(
+      R"((?i)(?:\b(?:step|steps|epoch|iter|iteration|batch)\b(?:\W{0,3}|[ :=]{1,20})|^ *)(\d+/\d+ .*|\d.*))");
   std::string rest;
   std::vector<double> counts;
   if (!re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), counter, &rest)) return counts;
@@ -109,17 +114,28 @@ class Habits {
 // "step 5: loss 2.1", later "step 6: loss 2.0": nothing but the numbers differs, and the count is higher.
 class Counters {
  public:
-  bool rises_in(std::string_view line) {
-    std::vector<double> counts = counts_of(line);
-    if (counts.empty()) return false;
-    std::vector<double>& last = last_[shape_of(line)];
-    const bool rises = !last.empty() && counts > last;
-    last = std::move(counts);
-    return rises;
-  }
+  // How often it has risen so far, with this line; 0: not in this line.
+  int rises_in(std::string_view line) { return count(line, [](const auto& now, const auto& then) { return now > then; }); }
+  // The same for lines that are read from the last to the first.
+  int falls_in(std::string_view line) { return count(line, [](const auto& now, const auto& then) { return now < then; }); }
 
  private:
-  std::unordered_map<std::string, std::vector<double>> last_;  // by shape of the line
+  struct Known {
+    std::vector<double> counts;
+    int changes = 0;
+  };
+
+  template <typename Compare>
+  int count(std::string_view line, Compare compare) {
+    std::vector<double> counts = counts_of(line);
+    if (counts.empty()) return 0;
+    Known& last = last_[shape_of(line)];
+    const bool changes = !last.counts.empty() && compare(counts, last.counts);
+    last.counts = std::move(counts);
+    return changes ? ++last.changes : 0;
+  }
+
+  std::unordered_map<std::string, Known> last_;  // by shape of the line
 };
 
 }  // namespace
@@ -147,9 +163,16 @@ std::size_t last_words_begin(const std::vector<std::string>& lines, const std::v
   for (const Finding& finding : findings)
     std::fill(told.begin() + static_cast<std::ptrdiff_t>(finding.first),
               told.begin() + static_cast<std::ptrdiff_t>(finding.end), true);
-  std::size_t unknown = 0;
+  Counters counters;
+  std::size_t unknown = 0, counted = 0;  // counted: the last line with a count that goes without saying
   for (std::size_t i = lines.size(); i > 0; --i) {
-    if (told[i - 1] || is_chatter(lines[i - 1])) continue;
+    if (told[i - 1]) continue;
+    if (is_complete_bar(lines[i - 1])) return i;
+    if (is_chatter(lines[i - 1])) {
+      if (counted == 0 && !counts_of(lines[i - 1]).empty()) counted = i;
+      if (counters.falls_in(lines[i - 1]) >= kRises) return counted;
+      continue;
+    }
     if (shows_progress(lines[i - 1]) || may_try_again(lines[i - 1]) || ++unknown > most) return i;
   }
   return 0;
@@ -163,8 +186,10 @@ bool worked_on(const std::vector<std::string>& lines, const Finding& traceback, 
   bool tried_again = false;
   for (std::size_t i = traceback.end; i < lines.size(); ++i) {
     const std::string_view line = without_prefix(lines[i], traceback.prefix);
+    const int rises = counters.rises_in(line);
+    if (is_complete_bar(line) || rises >= kRises) return true;
     if (is_chatter(line)) continue;
-    if (tried_again || counters.rises_in(line)) return true;
+    if (tried_again || rises > 0) return true;
     if (++plain <= kAtOnce) tried_again = tries_again(line);
     if ((shows_progress(line) || is_record(line) || habits.knows(line)) && ++work > most) return true;
   }

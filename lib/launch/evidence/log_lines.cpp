@@ -10,11 +10,26 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr std::size_t kLongestLine = 1000;  // bytes: a message longer than that is cut
+constexpr std::string_view kTraceback = "Traceback (most recent call last)";
+constexpr std::string_view kBar = "%|";
+
+// A progress bar that an exception has interrupted has no end of line: " 39%|##   | 39/100 [00:01<00:20]Traceback (most ...".
+std::size_t end_of_bar(std::string_view line) {
+  const std::size_t start = line.find(kTraceback);
+  return start != std::string_view::npos && line.substr(0, start).find(kBar) != std::string_view::npos ? start
+                                                                                                    : 0;
+}
 
 bool has_shape(std::string_view line, std::string_view prefix) {
   return line.size() >= prefix.size() &&
          std::equal(prefix.begin(), prefix.end(), line.begin(),
                     [](char a, char b) { return a == b || (is_digit(a) && is_digit(b)); });
+}
+
+void add_line(const std::string& line, LogLines& log) {
+  log.starts.push_back(log.text.size());
+  log.lines.push_back(shorten(printable(line), kLongestLine));
+  log.text.append(log.lines.back()).append("\n");
 }
 
 }  // namespace
@@ -29,9 +44,10 @@ LogLines read_log_lines(std::string_view log_end) {
   LogLines log;
   while (!log_end.empty()) {
     const std::size_t end = std::min(log_end.find('\n'), log_end.size());
-    log.starts.push_back(log.text.size());
-    log.lines.push_back(shorten(printable(clean_line(log_end.substr(0, end))), kLongestLine));
-    log.text.append(log.lines.back()).append("\n");
+    const std::string line = clean_line(log_end.substr(0, end));
+    const std::size_t bar = end_of_bar(line);
+    if (bar != 0) add_line(line.substr(0, bar), log);
+    add_line(line.substr(bar), log);
     log_end.remove_prefix(std::min(end + 1, log_end.size()));
   }
   return log;

@@ -9,9 +9,9 @@
 namespace fleetrun::launch {
 namespace {
 
-// Of the C library (errno), gloo (transport/tcp/pair.cc), PyTorch (TCPStore.cpp, ProcessGroupNCCL.cpp), NCCL (ncclGetErrorString), gRPC
-// and JAX's coordination service.
-constexpr std::array<std::string_view, 19> kSignsOfLoss = {"Connection closed by",
+// Of the C library (errno), gloo (transport/tcp), PyTorch (TCPStore.cpp, socket.cpp, ProcessGroupGloo.cpp, ProcessGroupNCCL.cpp), NCCL
+// (ncclGetErrorString, socket.cc, net_ib.cc, proxy.cc), gRPC, JAX's coordination service, Horovod and TensorFlow.
+constexpr std::array<std::string_view, 32> kSignsOfLoss = {"Connection closed by",
                                                            "onnection reset",
                                                            "Broken pipe",
                                                            "onnection refused",
@@ -29,22 +29,58 @@ constexpr std::array<std::string_view, 19> kSignsOfLoss = {"Connection closed by
                                                            "collective operation timeout",
                                                            "Socket closed",
                                                            "heartbeat timeout",
-                                                           "lost the connection"};
+                                                           "lost the connection",
+                                                           "onnection timed out",
+                                                           "client socket has timed out",
+                                                           "waiting for clients",
+                                                           "wait timeout after",
+                                                           "Application timeout caused pair closure",
+                                                           "monitoredBarrier",
+                                                           "connectFullMesh failed",
+                                                           "Proxy Call to rank",
+                                                           "Got completion from peer",
+                                                           "Watchdog caught collective",
+                                                           "watchdog hang",
+                                                           "Horovod has been shut down",
+                                                           "Collective ops is aborted"};
+constexpr std::size_t kLastWords = 8 * 1024;  // bytes: of an abort, with its stack
+constexpr std::size_t kMostLines = 40;        // of a message
 constexpr std::string_view kEndOfConnection =
     "EOFError";  // of multiprocessing; with a message it is of input()
+
+bool has_sign(std::string_view text) {
+  return std::ranges::any_of(kSignsOfLoss, [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; });
+}
+
+// The lines below that of the exception are its message, too, because Python ends after it.
+bool tells_of_lost_peer(const LogLines& log, const Finding& traceback) {
+  if (may_tell_of_lost_peer(traceback.cause.what)) return true;
+  const std::string_view name = std::string_view(traceback.cause.what).substr(0, traceback.cause.what.find(':'));
+  std::size_t line = std::min(traceback.end, log.lines.size());
+  while (line > traceback.first &&
+         !without_prefix(log.lines[line - 1], traceback.prefix).starts_with(name))
+    --line;
+  const std::size_t end = std::min(line + kMostLines, log.lines.size());
+  for (; line < end; ++line)
+    if (has_sign(log.lines[line])) return true;
+  return false;
+}
 
 }  // namespace
 
 bool may_tell_of_lost_peer(std::string_view exception) {
-  const auto has = [&](std::string_view sign) { return exception.find(sign) != std::string_view::npos; };
-  return exception == kEndOfConnection || exception.starts_with("EOFError (") ||
-         std::ranges::any_of(kSignsOfLoss, has);
+  return exception == kEndOfConnection || exception.starts_with("EOFError (") || has_sign(exception);
 }
 
 std::optional<LogCause> find_lost_peer(std::string_view log_end) {
-  const std::vector<Finding> tracebacks = find_tracebacks(read_log_lines(log_end));
-  if (tracebacks.empty() || !may_tell_of_lost_peer(tracebacks.back().cause.what)) return std::nullopt;
+  const LogLines log = read_log_lines(log_end);
+  const std::vector<Finding> tracebacks = find_tracebacks(log);
+  if (tracebacks.empty() || !tells_of_lost_peer(log, tracebacks.back())) return std::nullopt;
   return tracebacks.back().cause;
+}
+
+bool ends_with_lost_peer(std::string_view log_end) {
+  return has_sign(log_end.substr(log_end.size() - std::min(log_end.size(), kLastWords)));
 }
 
 }  // namespace fleetrun::launch

@@ -10,7 +10,10 @@ namespace fleetrun::launch {
 // "RuntimeError: ... Connection closed by peer", "EOFError". The process may have met its peer's end, or a network that does not work.
 bool may_tell_of_lost_peer(std::string_view exception);
 
-// The last traceback of the log, if it tells of a lost peer.
+// The last traceback of the log, if its message, which may have several lines, tells of a lost peer.
 std::optional<LogCause> find_lost_peer(std::string_view log_end);
+
+// Of a process that aborted: whether what it has written last tells of a lost peer, in whatever form.
+bool ends_with_lost_peer(std::string_view log_end);
 
 }  // namespace fleetrun::launch

@@ -246,13 +246,13 @@ std::string describe_end(const ExitReport& report) {
   const std::string sentence = "fleetrun: " + describe_cause(report.verdict, report.command);
   switch (facts_of(report.verdict.cause).report) {
     case ExitCause::Report::nothing:
-      break;
+      return sentence + "\n" + earlier_error_text(report);
     case ExitCause::Report::start:
       return sentence + "\n" + fact_lines(report);
     case ExitCause::Report::death:
       return sentence + death_text(report);
   }
-  return sentence + "\n";
+  return sentence;
 }
 
 std::string describe_end_elsewhere(ExitReport report) {

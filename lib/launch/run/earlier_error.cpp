@@ -26,7 +26,7 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
     const std::string text = read_log_end(of.end.log, kSearchedEnd, of.end.size);
     if (text.find(kTraceback) == std::string::npos) continue;
     const LogCause cause = find_log_cause(text, kUncaught, script);
-    if (cause.place.empty() || may_tell_of_lost_peer(cause.what)) continue;
+    if (cause.place.empty() || may_tell_of_lost_peer(cause.what) || find_lost_peer(text)) continue;
     if (log_of_failed.find(cause.what) != std::string_view::npos) continue;
     return EarlierError{.rank = of.rank,
                         .exception = describe(cause),

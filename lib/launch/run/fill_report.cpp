@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <iterator>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/error/exit_codes.h"
 #include "launch/console/console_plan.h"
 #include "launch/evidence/echoes.h"
 #include "launch/evidence/lost_peer.h"
@@ -76,9 +78,10 @@ void fill_earlier_error(const LastWords& words, std::string_view log_of_failed, 
 }
 
 // Of a rank that had not failed. Errors that the failed rank had handled before it lost this one do not matter then.
-void fill_error_of_peer(const LastWords& words, std::string_view log_end, ExitReport& report) {
+void fill_error_of_peer(const LastWords& words, const ExitStatus& status, std::string_view log_end, ExitReport& report) {
   const std::optional<LogCause> lost_peer = find_lost_peer(log_end);
-  if (!lost_peer && !may_tell_of_lost_peer(report.evidence.exception)) return;
+  const bool aborted = status.exit_code() == kSignalExitCode + SIGABRT && ends_with_lost_peer(log_end);
+  if (!lost_peer && !aborted && !may_tell_of_lost_peer(report.evidence.exception)) return;
   fill_earlier_error(words, log_end, report);
   if (!report.earlier_error || !lost_peer) return;
   report.evidence.exception = lost_peer->what;
@@ -133,7 +136,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   report.ran.clear();
   report.logs.clear();
   for (int rank = 0; rank < std::ssize(state.workers); ++rank) report.logs.push_back(logs.worker_log(rank));
-  if (report.verdict.cause == Cause::elsewhere) fill_earlier_error(last_words, "", report);
+  if (ends_without_failure(report.verdict.cause)) fill_earlier_error(last_words, "", report);
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
   report.ran = own_command(attempt, static_cast<std::size_t>(rank), report);
@@ -160,7 +163,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
                        .late = late_bytes(words),
                        .memory_before = report.memory_before,
                        .started = report.workers.at(static_cast<std::size_t>(rank)).started.wall});
-  fill_error_of_peer(last_words, log_end, report);
+  fill_error_of_peer(last_words, *status, log_end, report);
 }
 
 // A run does not fail because there is no room for what is said about it.

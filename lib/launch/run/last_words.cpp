@@ -27,7 +27,7 @@ void LastWords::begin_attempt() {
 
 // What a rank leaves that somebody ended with a signal is asked to end, too, LeftOfRanks::kTimeToFollow later.
 void LastWords::look(const Verdict& verdict) {
-  if (!others_ && (verdict.rank || verdict.cause == Cause::elsewhere)) note_others(verdict);
+  if (!others_ && (verdict.rank || ends_without_failure(verdict.cause))) note_others(verdict);
   if (rank_ || !verdict.rank) return;
   static_assert(kTimeToArrive < LeftOfRanks::kTimeToFollow);
   rank_ = verdict.rank;

@@ -108,6 +108,7 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, LogFolder& logs, Ex
       roll_call_(loop_, events_, plan.environment, {state_, attempt_, logs, console_}),
       others_(loop_, world.nodes),
       last_words_(loop_, attempt_, logs),
+      deaths_(events_, attempt_, logs),
       stragglers_({plan, state_, others_, world.nodes, say()}, report),
       display_(loop_, {plan, logs, state_, console_, world.nodes, others_}),
       disk_(logs, say()),
@@ -188,13 +189,17 @@ void RunLoop::attend() {
   while (!supervisor_.done()) {
     const Event event = events_.next();
     if (postpone_after_deaths(event)) continue;
-    if (const auto step = highest_step(state_.pages)) supervisor_.saw_step(*step);
-    const Actions actions = supervisor_.on(event, events_.noticed_at());
-    last_words_.look(state_.verdict);
-    display_.show(event);
-    if (shared_) shared_->tell(event);
-    perform(actions);
+    for (const Event& ready : deaths_.take(event, state_.verdict)) handle(ready);
   }
+}
+
+void RunLoop::handle(const Event& event) {
+  if (const auto step = highest_step(state_.pages)) supervisor_.saw_step(*step);
+  const Actions actions = supervisor_.on(event, events_.noticed_at());
+  last_words_.look(state_.verdict);
+  display_.show(event);
+  if (shared_) shared_->tell(event);
+  perform(actions);
 }
 
 // If a rank here is dead by now, it died before the news of an end elsewhere came: its death is handled first. look_for_deaths() puts

@@ -12,6 +12,7 @@
 #include "launch/plan/port_guard.h"
 #include "launch/report/report.h"
 #include "launch/run/hang_sampler.h"
+#include "launch/run/held_deaths.h"
 #include "launch/run/last_words.h"
 #include "launch/run/roll_call.h"
 #include "launch/run/run_display.h"
@@ -51,6 +52,7 @@ class RunLoop {
  private:
   std::function<void(std::string_view line)> say();
   void attend();  // handles events until the attempt is over
+  void handle(const Event& event);
   bool postpone_after_deaths(const Event& event);
   void watch_front(int front_fd);
   void connect_to_nodes(NodeSession& nodes);
@@ -108,6 +110,7 @@ class RunLoop {
   RollCall roll_call_;
   NodeFigures others_;  // figures of the ranks on other nodes
   LastWords last_words_;
+  HeldDeaths deaths_;
   StragglerWatch stragglers_;
   RunDisplay display_;
   LogDisk disk_;

@@ -34,6 +34,10 @@ std::vector<int> ranks_killed(const Verdict& verdict) {
   return numbers_of(verdict, [](const RankVerdict& rank) { return rank.killed; });
 }
 
+bool ends_without_failure(Cause cause) {
+  return cause == Cause::elsewhere || cause == Cause::hung || cause == Cause::timed_out || cause == Cause::early_exit;
+}
+
 void set_cause(Verdict& verdict, Cause cause, int code_of_event) {
   verdict.cause = cause;
   verdict.exit_code = facts_of(cause).exit_code.value_or(code_of_event);

@@ -59,6 +59,9 @@ bool is_still_there(const RankVerdict& rank);
 std::vector<int> ranks_still_there(const Verdict& verdict);  // that run, or have left processes
 std::vector<int> ranks_killed(const Verdict& verdict);
 
+// fleetrun ends the ranks, although none here has failed: the cause is on another node, or the ranks do not get on.
+bool ends_without_failure(Cause cause);
+
 void set_cause(Verdict& verdict, Cause cause,
                int code_of_event = 0);  // the code counts if the cause has none
 

@@ -1,0 +1,34 @@
+// The death of a rank that has lost its peer waits a little, because a stop would end the peer before it has said why: Python prints an
+// exception only after every `finally`, such as one that calls destroy_process_group().
+#pragma once
+#include <chrono>
+#include <vector>
+
+#include "launch/logs/log_folder.h"
+#include "launch/supervise/event_queue.h"
+#include "launch/supervise/process_group.h"
+#include "launch/supervise/verdict.h"
+
+namespace fleetrun::launch {
+
+class HeldDeaths {
+ public:
+  static constexpr auto kTimeForPeer = std::chrono::seconds(2);
+
+  HeldDeaths(EventQueue& events, const Attempt& attempt, const LogFolder& logs);  // all outlive it
+
+  // The events to handle now, in order. Holds the first deaths of an attempt while their logs end with an exception about a lost connection
+  // and another rank still runs, until any other event comes or kTimeForPeer has passed.
+  std::vector<Event> take(const Event& event, const Verdict& verdict);
+
+ private:
+  bool is_of_lost_peer(const Event& event) const;
+
+  EventQueue& events_;
+  const Attempt& attempt_;
+  const LogFolder& logs_;
+  std::vector<Event> held_;
+  TimePoint latest_;
+};
+
+}  // namespace fleetrun::launch
