@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::size_t kLongestLine = 1000;  // bytes: a message longer than that is cut
 constexpr std::string_view kTraceback = "Traceback (most recent call last)";
-constexpr std::string_view kBar = "%|";
+constexpr std::string_view kBarSign = "%|";
 
 // A progress bar that an exception has interrupted has no end of line: " 39%|##   | 39/100 [00:01<00:20]Traceback (most ...".
 std::size_t end_of_bar(std::string_view line) {
   const std::size_t start = line.find(kTraceback);
-  return start != std::string_view::npos && line.substr(0, start).find(kBar) != std::string_view::npos ? start
+  return start != std::string_view::npos && line.substr(0, start).find(kBarSign) != std::string_view::npos ? start
                                                                                                     : 0;
 }
 

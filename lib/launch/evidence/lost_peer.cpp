@@ -43,8 +43,8 @@ constexpr std::array<std::string_view, 32> kSignsOfLoss = {"Connection closed by
                                                            "watchdog hang",
                                                            "Horovod has been shut down",
                                                            "Collective ops is aborted"};
-constexpr std::size_t kLastWords = 8 * 1024;  // bytes: of an abort, with its stack
-constexpr std::size_t kMostLines = 40;        // of a message
+constexpr std::size_t kAbortWords = 8 * 1024;  // bytes: of an abort, with its stack
+constexpr std::size_t kMessageLines = 40;        // of a message
 constexpr std::string_view kEndOfConnection =
     "EOFError";  // of multiprocessing; with a message it is of input()
 
@@ -60,7 +60,7 @@ bool tells_of_lost_peer(const LogLines& log, const Finding& traceback) {
   while (line > traceback.first &&
          !without_prefix(log.lines[line - 1], traceback.prefix).starts_with(name))
     --line;
-  const std::size_t end = std::min(line + kMostLines, log.lines.size());
+  const std::size_t end = std::min(line + kMessageLines, log.lines.size());
   for (; line < end; ++line)
     if (has_sign(log.lines[line])) return true;
   return false;
@@ -80,7 +80,7 @@ std::optional<LogCause> find_lost_peer(std::string_view log_end) {
 }
 
 bool ends_with_lost_peer(std::string_view log_end) {
-  return has_sign(log_end.substr(log_end.size() - std::min(log_end.size(), kLastWords)));
+  return has_sign(log_end.substr(log_end.size() - std::min(log_end.size(), kAbortWords)));
 }
 
 }  // namespace fleetrun::launch

@@ -11,8 +11,8 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kLogEnd = 64 * 1024;  // bytes
-constexpr int kUncaughtInPython = 1;        // the exit code
+constexpr std::size_t kSearchedWords = 64 * 1024;  // bytes
+constexpr int kUncaughtCode = 1;        // the exit code
 
 bool has_ended(const Verdict& verdict) {
   return verdict.cause != Cause::finished || verdict.asked_to_end.has_value();
@@ -39,9 +39,9 @@ std::vector<Event> HeldDeaths::take(const Event& event, const Verdict& verdict) 
 
 bool HeldDeaths::is_of_lost_peer(const Event& event) const {
   const auto* const death = std::get_if<WorkerExited>(&event);
-  if (death == nullptr || death->status.exit_code() != kUncaughtInPython) return false;
+  if (death == nullptr || death->status.exit_code() != kUncaughtCode) return false;
   const EndOfLog end = end_of_log(attempt_, logs_, death->rank);
-  return find_lost_peer(read_log_end(end.log, kLogEnd, end.size)).has_value();
+  return find_lost_peer(read_log_end(end.log, kSearchedWords, end.size)).has_value();
 }
 
 }  // namespace fleetrun::launch
