@@ -46,9 +46,6 @@ constexpr std::array<std::string_view, 26> kChatter = {
 constexpr std::size_t kAtOnce = 3;  // lines: who tries again says so first
 constexpr int kRises = 3;           // of a count, in lines that may also be of a message or of a bar that is closed
 
-// A bar that is complete was drawn by somebody who worked. Any other may only be drawn once more when it is closed.
-bool is_complete_bar(std::string_view line) { return line.find("100%|") != std::string_view::npos; }
-
 bool shows_progress(std::string_view line) {
   static const re2::RE2 signs(
       R"((?i)\b(step|steps|epoch|iter|iteration|batch|loss|acc|accuracy|lr|throughput)\b(?:\W{0,3}|[ :=]{1,20})\d)");
@@ -157,8 +154,8 @@ bool is_complaint(std::string_view line) {
   return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), signs) && !tries_again(line);
 }
 
-std::size_t last_words_begin(const std::vector<std::string>& lines, const std::vector<Finding>& findings,
-                             std::size_t most) {
+std::size_t last_words_begin(const LogLines& log, const std::vector<Finding>& findings, std::size_t most) {
+  const std::vector<std::string>& lines = log.lines;
   std::vector<bool> told(lines.size());
   for (const Finding& finding : findings)
     std::fill(told.begin() + static_cast<std::ptrdiff_t>(finding.first),
@@ -167,7 +164,7 @@ std::size_t last_words_begin(const std::vector<std::string>& lines, const std::v
   std::size_t unknown = 0, counted = 0;  // counted: the last line with a count that goes without saying
   for (std::size_t i = lines.size(); i > 0; --i) {
     if (told[i - 1]) continue;
-    if (is_complete_bar(lines[i - 1])) return i;
+    if (log.advances[i - 1]) return i;
     if (is_chatter(lines[i - 1])) {
       if (counted == 0 && !counts_of(lines[i - 1]).empty()) counted = i;
       if (counters.falls_in(lines[i - 1]) >= kRises) return counted;
@@ -178,7 +175,8 @@ std::size_t last_words_begin(const std::vector<std::string>& lines, const std::v
   return 0;
 }
 
-bool worked_on(const std::vector<std::string>& lines, const Finding& traceback, std::size_t most) {
+bool worked_on(const LogLines& log, const Finding& traceback, std::size_t most) {
+  const std::vector<std::string>& lines = log.lines;
   Habits habits;
   for (std::size_t i = 0; i < traceback.first; ++i) habits.see(without_prefix(lines[i], traceback.prefix));
   Counters counters;
@@ -187,7 +185,7 @@ bool worked_on(const std::vector<std::string>& lines, const Finding& traceback, 
   for (std::size_t i = traceback.end; i < lines.size(); ++i) {
     const std::string_view line = without_prefix(lines[i], traceback.prefix);
     const int rises = counters.rises_in(line);
-    if (is_complete_bar(line) || rises >= kRises) return true;
+    if (log.advances[i] || rises >= kRises) return true;
     if (is_chatter(line)) continue;
     if (tried_again || rises > 0) return true;
     if (++plain <= kAtOnce) tried_again = tries_again(line);

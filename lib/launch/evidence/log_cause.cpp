@@ -83,8 +83,8 @@ class Judge {
                      [](const Finding& a, const Finding& b) { return a.first > b.first; });  // last one first
     weaken_echoes(findings_, log.lines, script, at_death);
     const bool may_be_uncaught = status.exit_code() == 1 || ending_ != kExit;
-    if (may_be_uncaught) extend_last_message(log.lines);
-    last_words_ = last_words_begin(log.lines, findings_, may_be_uncaught ? kLastWords : kFewLastWords);
+    if (may_be_uncaught) extend_last_message(log);
+    last_words_ = last_words_begin(log, findings_, may_be_uncaught ? kLastWords : kFewLastWords);
   }
 
   LogCause decide() const {
@@ -103,11 +103,11 @@ class Judge {
   }
 
   // Of an exception that nobody caught: Python writes nothing after it, so the message goes on to the end of the log.
-  void extend_last_message(const std::vector<std::string>& lines) {
+  void extend_last_message(const LogLines& log) {
     const auto last = std::find_if(findings_.begin(), findings_.end(), [](const Finding& finding) {
       return finding.from_top && finding.endings != 0;
     });
-    if (last != findings_.end() && !worked_on(lines, *last, kLastWords)) last->end = lines.size();
+    if (last != findings_.end() && !worked_on(log, *last, kLastWords)) last->end = log.lines.size();
   }
 
   bool explains(const Finding& finding) const {

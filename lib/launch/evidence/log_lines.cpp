@@ -26,10 +26,18 @@ bool has_shape(std::string_view line, std::string_view prefix) {
                     [](char a, char b) { return a == b || (is_digit(a) && is_digit(b)); });
 }
 
+// A bar that is closed is drawn once or twice more.
+bool is_at_work(std::string_view raw, std::string_view line) {
+  constexpr std::ptrdiff_t kDrawnWhenClosed = 2;
+  if (line.find(kBarSign) == std::string_view::npos) return false;
+  return line.find("100%|") != std::string_view::npos || std::count(raw.begin(), raw.end(), '\r') > kDrawnWhenClosed;
+}
+
 void add_line(const std::string& line, LogLines& log) {
   log.starts.push_back(log.text.size());
   log.lines.push_back(shorten(printable(line), kLongestLine));
   log.text.append(log.lines.back()).append("\n");
+  log.advances.push_back(false);
 }
 
 }  // namespace
@@ -46,8 +54,9 @@ LogLines read_log_lines(std::string_view log_end) {
     const std::size_t end = std::min(log_end.find('\n'), log_end.size());
     const std::string line = clean_line(log_end.substr(0, end));
     const std::size_t bar = end_of_bar(line);
-    if (bar != 0) add_line(line.substr(0, bar), log);
-    add_line(line.substr(bar), log);
+    add_line(bar == 0 ? line : line.substr(0, bar), log);
+    log.advances.back() = is_at_work(log_end.substr(0, end), line);
+    if (bar != 0) add_line(line.substr(bar), log);
     log_end.remove_prefix(std::min(end + 1, log_end.size()));
   }
   return log;
