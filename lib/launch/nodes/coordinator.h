@@ -173,6 +173,7 @@ class Coordinator {
   const Node* holder_of_place(const Join& join) const;  // null: nobody claims it
   Actions refuse(PeerId peer, const Join& join, const std::string& why);
   Actions begin_if_enough(TimePoint now);
+  Actions place_without_missing(TimePoint now);
   Actions place(TimePoint now);
   std::optional<std::string> differences() const;
   bool has_room_for(const Node& node) const;

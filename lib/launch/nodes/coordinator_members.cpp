@@ -162,7 +162,14 @@ Coordinator::Actions Coordinator::begin_if_enough(TimePoint now) {
   }
   if (std::ssize(waiting_) >= options_.most_running()) return place(now);
   if (!begin_by_) begin_by_ = now + options_.elastic_timeout;
-  return now >= *begin_by_ ? place(now) : Actions();
+  return now >= *begin_by_ ? place_without_missing(now) : Actions();
+}
+
+Coordinator::Actions Coordinator::place_without_missing(TimePoint now) {
+  Actions actions = tell_everybody(Note{
+      fmt::format("the run begins with {}; it could take {}", plural(waiting_.size(), "node"), missing()), ""});
+  for (Action& action : place(now)) actions.push_back(std::move(action));
+  return actions;
 }
 
 Coordinator::Actions Coordinator::place(TimePoint now) {
@@ -199,9 +206,12 @@ std::string Coordinator::missing() const {
     if (!here.contains(rank))
       names.push_back(fmt::format("node {} ({})", rank, options_.names[static_cast<std::size_t>(rank)]));
   if (options_.elastic()) {
-    const auto more = options_.least_running() - std::ssize(waiting_);
-    return fmt::format("{} of at least {}", plural(std::max(more, std::ptrdiff_t{1}), "node"),
-                       options_.least_running());
+    const auto needed = options_.least_running() - std::ssize(waiting_);
+    const auto wanted = options_.most_running() - std::ssize(waiting_);
+    std::string text = needed > 0 ? fmt::format("{} of at least {}", plural(needed, "node"), options_.least_running())
+                                  : fmt::format("up to {}", plural(wanted, "more node"));
+    if (!names.empty()) text += fmt::format(", not here: {}", fmt::join(names, ", "));
+    return text;
   }
   if (!names.empty()) return fmt::format("{}", fmt::join(names, ", "));
   return fmt::format("{} of {}", plural(options_.nodes - std::ssize(waiting_), "node"), options_.nodes);
@@ -232,11 +242,11 @@ Coordinator::Actions Coordinator::wake_while_joining(TimePoint now) {
   if (now < next_note_) return {};
   next_note_ = now + options_.note_every;
   if (begin_by_)
-    return tell_everybody(
-        Note{fmt::format("{} have joined; waiting for more until {:g} s have passed "
-                         "(--elastic_timeout)",
-                         plural(waiting_.size(), "node"), in_seconds(options_.elastic_timeout)),
-             missing()});
+    return tell_everybody(Note{
+        fmt::format("{} {} joined; waiting for {}, until {:g} s have passed (--elastic_timeout)",
+                    plural(waiting_.size(), "node"), waiting_.size() == 1 ? "has" : "have", missing(),
+                    in_seconds(options_.elastic_timeout)),
+        missing()});
   return tell_everybody(Note{fmt::format("waiting for {} ({} s)", missing(), waited), missing()});
 }
 

@@ -104,12 +104,16 @@ bool NodeSession::serve_as_successor() {
   options_.join.coordinates = true;
   server_ = std::make_unique<NodeServer>(loop_, std::move(listening), options_.key, std::move(options));
   link_ = std::make_unique<NodeLink>(loop_, own, options_.key, listener(), kSuccessor);
-  say_(options_.members.addresses.empty()
-           ? fmt::format(
-                 "this node takes over from the first node; nodes that come from now on need --master={}",
-                 own.describe())
-           : "this node takes over from the first node");
   return true;
+}
+
+// Only now do enough nodes meet here: the others may go on elsewhere.
+void NodeSession::end_takeover() {
+  if (!std::exchange(taking_over_, std::nullopt) || !server_) return;
+  std::string line = "this node has taken over from the first node";
+  if (options_.members.addresses.empty())
+    line += fmt::format("; nodes that come from now on need --master={}:{}", own_address(), options_.members.meeting.port);
+  say_(line);
 }
 
 // Called by the link that is found.

@@ -66,6 +66,24 @@ TEST_CASE("with fewer nodes than MIN it waits until --join_timeout, and ends wit
         "1 node of at least 2 did not join within 600 s (--join_timeout)");
 }
 
+TEST_CASE("hunt 52: a run that waits for more nodes, or begins without them, names those that are not here") {
+  CoordinatorOptions options = range(1, 3);
+  options.names = {"alpha", "beta", "gamma"};
+  options.elastic_timeout = 30s;
+  ElasticScene scene(options);
+  scene.join_all(2);
+  CHECK(scene.coordinator.missing() == "up to 1 more node, not here: node 2 (gamma)");
+  scene.wake();
+  CHECK(scene.last<Note>(2)->line ==
+        "2 nodes have joined; waiting for up to 1 more node, not here: node 2 (gamma), until 30 s have passed "
+        "(--elastic_timeout)");
+  scene.now += 30s;
+  scene.take(scene.coordinator.woke(scene.now));
+  CHECK(scene.last<Note>(2)->line ==
+        "the run begins with 2 nodes; it could take up to 1 more node, not here: node 2 (gamma)");
+  CHECK(scene.last<Places>(2) != nullptr);
+}
+
 TEST_CASE("nodes that are enough do not begin without the first node, which coordinates them") {
   ElasticScene scene(range(2, 4));
   scene.say(3, Scene::join(1, 2));
