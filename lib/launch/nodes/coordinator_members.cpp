@@ -168,7 +168,7 @@ Coordinator::Actions Coordinator::begin_if_enough(TimePoint now) {
 Coordinator::Actions Coordinator::place_without_missing(TimePoint now) {
   Actions actions = tell_everybody(Note{
       fmt::format("the run begins with {}; it could take {}", plural(waiting_.size(), "node"), missing()), ""});
-  for (Action& action : place(now)) actions.push_back(std::move(action));
+  for (auto& action : place(now)) actions.push_back(std::move(action));
   return actions;
 }
 
