@@ -288,6 +288,15 @@ TEST_CASE("hunt 12: a training is refused if model.pretrained is the best.safete
   CHECK(launch.best() == first);
 }
 
+TEST_CASE("hunt 53: a training may begin with the best weights in a checkpoint of an earlier one") {
+  const Training launch;
+  REQUIRE(train(launch, {"train.epochs=1"}).code == 0);
+  const std::string pretrained =
+      "model.pretrained=" + (launch.folder / ("output/saved/" + saved_training::saved(launch).back() + "/best.safetensors"));
+  const ChildResult result = train(launch, {"train.epochs=1", "checkpoint.dir=other", pretrained});
+  CHECK_MESSAGE(result.code == 0, result.err);
+}
+
 TEST_CASE(
     "a training that goes on does not mind that its initial weights have been replaced by its best ones") {
   const Training launch;

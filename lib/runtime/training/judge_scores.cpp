@@ -60,10 +60,11 @@ void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric)
   run.out << std::flush;
 }
 
-// A restart before the first checkpoint reads model.pretrained again.
+// A restart before the first checkpoint reads model.pretrained again. By its name, because the file in a checkpoint may be the same one, and stays.
 void require_not_set_aside(const std::string& pretrained, const Run& run) {
   std::error_code problem;
-  if (!std::filesystem::equivalent(pretrained, best_path(run.job.output), problem)) return;
+  const auto path = std::filesystem::canonical(pretrained, problem);
+  if (problem || path != std::filesystem::canonical(best_path(run.job.output), problem)) return;
   throw Error(ErrorKind::config,
               fmt::format("model.pretrained is {}, which checkpoint.keep_best renames when a training begins",
                           pretrained),
