@@ -135,9 +135,10 @@ TEST_CASE(
   REQUIRE(train(launch, {}, 1).code == 0);
   const std::string earlier = launch.best();
   fs::remove_all(launch.folder / "log");
-  ChildProcess child({FLEETRUN_BINARY, "--max_restart=2", "--restart_delay=0.1", "job.json",
-                      "checkpoint.resume=never", "checkpoint.every_epochs=100000", "train.epochs=300", "train.seed=2"},
-                     launch.options());
+  ChildProcess child(
+      {FLEETRUN_BINARY, "--max_restart=2", "--restart_delay=0.1", "job.json", "checkpoint.resume=never",
+       "checkpoint.every_epochs=100000", "train.epochs=300", "train.seed=2"},
+      launch.options());
   // When the log is there, log/workerlog.0 is that of the next attempt.
   for (const char* archived : {"log/attempt-0/workerlog.0", "log/attempt-1/workerlog.0"}) {
     REQUIRE(
@@ -218,14 +219,18 @@ TEST_CASE("hunt 12: a restart before the first checkpoint leaves the best weight
   REQUIRE(train(launch, {}, 1).code == 0);
   const std::string first = launch.best();
   fs::remove_all(launch.folder / "log");
-  ChildProcess child({FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.1", "job.json",
-                      "checkpoint.resume=never", "checkpoint.every_epochs=100000", "train.epochs=300", "train.seed=2"},
-                     launch.options());
-  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "\nbest weights: "); }, 60s));
+  ChildProcess child(
+      {FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.1", "job.json", "checkpoint.resume=never",
+       "checkpoint.every_epochs=100000", "train.epochs=300", "train.seed=2"},
+      launch.options());
+  REQUIRE(
+      comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "\nbest weights: "); }, 60s));
   for (const pid_t worker : workers_in(launch.folder)) ::kill(worker, SIGKILL);
   const ChildResult result = child.wait();
   REQUIRE_MESSAGE(result.code == 0, result.err);
-  CHECK_MESSAGE(contains(result.out, "earlier best weights: " + launch.folder.path() + "/output/best.1.safetensors\n"), result.out);
+  CHECK_MESSAGE(
+      contains(result.out, "earlier best weights: " + launch.folder.path() + "/output/best.1.safetensors\n"),
+      result.out);
   CHECK(launch.folder.read("output/best.previous.safetensors") == first);
 }
 
@@ -292,7 +297,8 @@ TEST_CASE("hunt 53: a training may begin with the best weights in a checkpoint o
   const Training launch;
   REQUIRE(train(launch, {"train.epochs=1"}).code == 0);
   const std::string pretrained =
-      "model.pretrained=" + (launch.folder / ("output/saved/" + saved_training::saved(launch).back() + "/best.safetensors"));
+      "model.pretrained=" +
+      (launch.folder / ("output/saved/" + saved_training::saved(launch).back() + "/best.safetensors"));
   const ChildResult result = train(launch, {"train.epochs=1", "checkpoint.dir=other", pretrained});
   CHECK_MESSAGE(result.code == 0, result.err);
 }
@@ -359,7 +365,8 @@ TEST_CASE("hunt 14: weights go to output.dir where it is now, and not into the f
   ChildProcess child({FLEETRUN_BINARY, "job.json", "checkpoint.dir=null", "train.epochs=1000000",
                       "optimizer.learning_rate=0.00001"},  // each epoch is the best one so far
                      launch.options());
-  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "\nbest weights: "); }, 60s));
+  REQUIRE(
+      comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "\nbest weights: "); }, 60s));
   const auto next_best_in = [&](const std::string& folder) {
     fs::remove(launch.folder / (folder + "/best.safetensors"));
     return comes_true([&] { return launch.folder.has(folder + "/best.safetensors"); }, 60s);

@@ -248,21 +248,22 @@ TEST_CASE("hunt 45: an error that the rank had handled before it lost its peer d
 TEST_CASE("hunt 51: a rank that closes its connections in a `finally` has the time to print its error") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
-  launch.folder.write("train.py",
-                      "import os, time\n"
-                      "def main(rank):\n"
-                      "    try:\n"
-                      "        if rank == 1: raise KeyError('img_path')\n"
-                      "        while not os.path.exists('closed'): time.sleep(0.01)\n"
-                      "        raise RuntimeError('[gloo/transport/tcp/pair.cc:547] Connection closed by peer')\n"
-                      "    finally:\n"
-                      "        open('closed', 'w')\n"
-                      "        if rank == 1:\n"
-                      "            while not os.path.exists('noticed.0'): time.sleep(0.01)\n"
-                      "            while not os.path.exists('noticed.2'): time.sleep(0.01)\n"
-                      "            time.sleep(0.3)\n"  // longer than the others take to end
-                      "        open(f'noticed.{rank}', 'w')\n"
-                      "main(int(os.environ['RANK']))\n");
+  launch.folder.write(
+      "train.py",
+      "import os, time\n"
+      "def main(rank):\n"
+      "    try:\n"
+      "        if rank == 1: raise KeyError('img_path')\n"
+      "        while not os.path.exists('closed'): time.sleep(0.01)\n"
+      "        raise RuntimeError('[gloo/transport/tcp/pair.cc:547] Connection closed by peer')\n"
+      "    finally:\n"
+      "        open('closed', 'w')\n"
+      "        if rank == 1:\n"
+      "            while not os.path.exists('noticed.0'): time.sleep(0.01)\n"
+      "            while not os.path.exists('noticed.2'): time.sleep(0.01)\n"
+      "            time.sleep(0.3)\n"  // longer than the others take to end
+      "        open(f'noticed.{rank}', 'w')\n"
+      "main(int(os.environ['RANK']))\n");
   const ChildResult result = launch.run_words({"--nproc_per_node=3", "train.py"});
   CHECK(result.code == 1);
   CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("),
@@ -271,12 +272,13 @@ TEST_CASE("hunt 51: a rank that closes its connections in a `finally` has the ti
 
 TEST_CASE("hunt 51: the lines below an exception may be those that tell of a lost peer") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
-  for (const char* message :
-       {"NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.20.5\\nncclSystemError: System call "
-        "failed. \\nLast error:\\nsocketProgress: Connection closed by remote peer node1<51234>",
-        "The client socket has timed out after 60000ms while trying to connect to (127.0.0.1, 29500).",
-        "wait timeout after 300000ms, keys: /default_pg/0//1",
-        "Horovod has been shut down. This was caused by an exception on one of the ranks"}) {
+  for (
+      const char* message :
+      {"NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.20.5\\nncclSystemError: System call "
+       "failed. \\nLast error:\\nsocketProgress: Connection closed by remote peer node1<51234>",
+       "The client socket has timed out after 60000ms while trying to connect to (127.0.0.1, 29500).",
+       "wait timeout after 300000ms, keys: /default_pg/0//1",
+       "Horovod has been shut down. This was caused by an exception on one of the ranks"}) {
     CAPTURE(message);
     const Launch launch;
     std::string script = kPartsBeforeItEnds;
@@ -285,25 +287,28 @@ TEST_CASE("hunt 51: the lines below an exception may be those that tell of a los
     launch.folder.write("train.py", script.replace(script.find("WHAT"), 4, "read_shard()"));
     const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
     CHECK(result.code == 1);
-    CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: FileNotFoundError: "), result.err);
+    CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: FileNotFoundError: "),
+                  result.err);
   }
 }
 
 TEST_CASE("hunt 51: an aborted rank that tells of a lost peer leads to the error of the peer") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
-  launch.folder.write("train.py",
-                      "import atexit, os, sys, time\n"
-                      "def end():\n    open('closed', 'w')\n    time.sleep(60)\n"
-                      "if os.environ['RANK'] == '0':\n"
-                      "    atexit.register(end)\n    raise KeyError('img_path')\n"
-                      "while not os.path.exists('closed'): time.sleep(0.01)\n"
-                      "sys.stderr.write('[PG 0 Rank 1] Terminating the process after attempting to dump debug info, due to "
-                      "ProcessGroupNCCL watchdog hang.\\n')\n"
-                      "os.abort()\n");
+  launch.folder.write(
+      "train.py",
+      "import atexit, os, sys, time\n"
+      "def end():\n    open('closed', 'w')\n    time.sleep(60)\n"
+      "if os.environ['RANK'] == '0':\n"
+      "    atexit.register(end)\n    raise KeyError('img_path')\n"
+      "while not os.path.exists('closed'): time.sleep(0.01)\n"
+      "sys.stderr.write('[PG 0 Rank 1] Terminating the process after attempting to dump debug info, due to "
+      "ProcessGroupNCCL watchdog hang.\\n')\n"
+      "os.abort()\n");
   const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
   CHECK(result.code == 134);
-  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 0 had written an error before: KeyError: 'img_path' ("), result.err);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 0 had written an error before: KeyError: 'img_path' ("),
+                result.err);
 }
 
 TEST_CASE("hunt 51: a hang that follows an exception is told with it") {
@@ -316,7 +321,8 @@ TEST_CASE("hunt 51: a hang that follows an exception is told with it") {
                       "time.sleep(60)\n");
   const ChildResult result = launch.run_words({"--nproc_per_node=2", "--hang_timeout=2", "train.py"});
   CHECK(result.code == 75);
-  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("), result.err);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("),
+                result.err);
   CHECK(launch.report()["earlier_error"]["rank"] == 1);
 }
 

@@ -43,7 +43,8 @@ TEST_CASE("hunt 37: a resume finds its best weights after another training has u
   CHECK(launch.best() == second);
 }
 
-TEST_CASE("hunt 43: however often trainings take turns in a folder, each gets its best weights back, and one file is set aside for each") {
+TEST_CASE(
+    "hunt 43: however often trainings take turns in a folder, each gets its best weights back, and one file is set aside for each") {
   const Training launch;
   // At this rate nothing changes any more, so no later epoch is better.
   const auto go_on = [&](const char* folder, const char* seed, int epochs) {

@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, 26> kChatter = {
 };
 
 constexpr std::size_t kAtOnce = 3;  // lines: who tries again says so first
-constexpr int kRises = 3;           // of a count, in lines that may also be of a message or of a bar that is closed
+constexpr int kRises = 3;  // of a count, in lines that may also be of a message or of a bar that is closed
 
 bool shows_progress(std::string_view line) {
   static const re2::RE2 signs(
@@ -112,9 +112,13 @@ class Habits {
 class Counters {
  public:
   // How often it has risen so far, with this line; 0: not in this line.
-  int rises_in(std::string_view line) { return count(line, [](const auto& now, const auto& then) { return now > then; }); }
+  int rises_in(std::string_view line) {
+    return count(line, [](const auto& now, const auto& then) { return now > then; });
+  }
   // The same for lines that are read from the last to the first.
-  int falls_in(std::string_view line) { return count(line, [](const auto& now, const auto& then) { return now < then; }); }
+  int falls_in(std::string_view line) {
+    return count(line, [](const auto& now, const auto& then) { return now < then; });
+  }
 
  private:
   struct Known {

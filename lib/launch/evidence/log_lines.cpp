@@ -16,8 +16,9 @@ constexpr std::string_view kBarSign = "%|";
 // A progress bar that an exception has interrupted has no end of line: " 39%|##   | 39/100 [00:01<00:20]Traceback (most ...".
 std::size_t end_of_bar(std::string_view line) {
   const std::size_t start = line.find(kTraceback);
-  return start != std::string_view::npos && line.substr(0, start).find(kBarSign) != std::string_view::npos ? start
-                                                                                                    : 0;
+  return start != std::string_view::npos && line.substr(0, start).find(kBarSign) != std::string_view::npos
+             ? start
+             : 0;
 }
 
 bool has_shape(std::string_view line, std::string_view prefix) {
@@ -30,7 +31,8 @@ bool has_shape(std::string_view line, std::string_view prefix) {
 bool is_at_work(std::string_view raw, std::string_view line) {
   constexpr std::ptrdiff_t kDrawnWhenClosed = 2;
   if (line.find(kBarSign) == std::string_view::npos) return false;
-  return line.find("100%|") != std::string_view::npos || std::count(raw.begin(), raw.end(), '\r') > kDrawnWhenClosed;
+  return line.find("100%|") != std::string_view::npos ||
+         std::count(raw.begin(), raw.end(), '\r') > kDrawnWhenClosed;
 }
 
 void add_line(const std::string& line, LogLines& log) {

@@ -44,21 +44,22 @@ constexpr std::array<std::string_view, 32> kSignsOfLoss = {"Connection closed by
                                                            "Horovod has been shut down",
                                                            "Collective ops is aborted"};
 constexpr std::size_t kAbortWords = 8 * 1024;  // bytes: of an abort, with its stack
-constexpr std::size_t kMessageLines = 40;        // of a message
+constexpr std::size_t kMessageLines = 40;      // of a message
 constexpr std::string_view kEndOfConnection =
     "EOFError";  // of multiprocessing; with a message it is of input()
 
 bool has_sign(std::string_view text) {
-  return std::ranges::any_of(kSignsOfLoss, [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; });
+  return std::ranges::any_of(
+      kSignsOfLoss, [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; });
 }
 
 // The lines below that of the exception are its message, too, because Python ends after it.
 bool tells_of_lost_peer(const LogLines& log, const Finding& traceback) {
   if (may_tell_of_lost_peer(traceback.cause.what)) return true;
-  const std::string_view name = std::string_view(traceback.cause.what).substr(0, traceback.cause.what.find(':'));
+  const std::string_view name =
+      std::string_view(traceback.cause.what).substr(0, traceback.cause.what.find(':'));
   std::size_t line = std::min(traceback.end, log.lines.size());
-  while (line > traceback.first &&
-         !without_prefix(log.lines[line - 1], traceback.prefix).starts_with(name))
+  while (line > traceback.first && !without_prefix(log.lines[line - 1], traceback.prefix).starts_with(name))
     --line;
   const std::size_t end = std::min(line + kMessageLines, log.lines.size());
   for (; line < end; ++line)

@@ -167,7 +167,8 @@ Coordinator::Actions Coordinator::begin_if_enough(TimePoint now) {
 
 Coordinator::Actions Coordinator::place_without_missing(TimePoint now) {
   Actions actions = tell_everybody(Note{
-      fmt::format("the run begins with {}; it could take {}", plural(waiting_.size(), "node"), missing()), ""});
+      fmt::format("the run begins with {}; it could take {}", plural(waiting_.size(), "node"), missing()),
+      ""});
   for (auto& action : place(now)) actions.push_back(std::move(action));
   return actions;
 }
@@ -208,8 +209,9 @@ std::string Coordinator::missing() const {
   if (options_.elastic()) {
     const auto needed = options_.least_running() - std::ssize(waiting_);
     const auto wanted = options_.most_running() - std::ssize(waiting_);
-    std::string text = needed > 0 ? fmt::format("{} of at least {}", plural(needed, "node"), options_.least_running())
-                                  : fmt::format("up to {}", plural(wanted, "more node"));
+    std::string text =
+        needed > 0 ? fmt::format("{} of at least {}", plural(needed, "node"), options_.least_running())
+                   : fmt::format("up to {}", plural(wanted, "more node"));
     if (!names.empty()) text += fmt::format(", not here: {}", fmt::join(names, ", "));
     return text;
   }
@@ -242,11 +244,11 @@ Coordinator::Actions Coordinator::wake_while_joining(TimePoint now) {
   if (now < next_note_) return {};
   next_note_ = now + options_.note_every;
   if (begin_by_)
-    return tell_everybody(Note{
-        fmt::format("{} {} joined; waiting for {}, until {:g} s have passed (--elastic_timeout)",
-                    plural(waiting_.size(), "node"), waiting_.size() == 1 ? "has" : "have", missing(),
-                    in_seconds(options_.elastic_timeout)),
-        missing()});
+    return tell_everybody(
+        Note{fmt::format("{} {} joined; waiting for {}, until {:g} s have passed (--elastic_timeout)",
+                         plural(waiting_.size(), "node"), waiting_.size() == 1 ? "has" : "have", missing(),
+                         in_seconds(options_.elastic_timeout)),
+             missing()});
   return tell_everybody(Note{fmt::format("waiting for {} ({} s)", missing(), waited), missing()});
 }
 

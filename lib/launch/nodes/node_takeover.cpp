@@ -112,7 +112,8 @@ void NodeSession::end_takeover() {
   if (!std::exchange(taking_over_, std::nullopt) || !server_) return;
   std::string line = "this node has taken over from the first node";
   if (options_.members.addresses.empty())
-    line += fmt::format("; nodes that come from now on need --master={}:{}", own_address(), options_.members.meeting.port);
+    line += fmt::format("; nodes that come from now on need --master={}:{}", own_address(),
+                        options_.members.meeting.port);
   say_(line);
 }
 

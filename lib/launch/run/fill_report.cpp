@@ -78,7 +78,8 @@ void fill_earlier_error(const LastWords& words, std::string_view log_of_failed, 
 }
 
 // Of a rank that had not failed. Errors that the failed rank had handled before it lost this one do not matter then.
-void fill_error_of_peer(const LastWords& words, const ExitStatus& status, std::string_view log_end, ExitReport& report) {
+void fill_error_of_peer(const LastWords& words, const ExitStatus& status, std::string_view log_end,
+                        ExitReport& report) {
   const std::optional<LogCause> lost_peer = find_lost_peer(log_end);
   const bool aborted = status.exit_code() == kSignalExitCode + SIGABRT && ends_with_lost_peer(log_end);
   if (!lost_peer && !aborted && !may_tell_of_lost_peer(report.evidence.exception)) return;

@@ -12,7 +12,7 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr std::size_t kSearchedWords = 64 * 1024;  // bytes
-constexpr int kUncaughtCode = 1;        // the exit code
+constexpr int kUncaughtCode = 1;                   // the exit code
 
 bool has_ended(const Verdict& verdict) {
   return verdict.cause != Cause::finished || verdict.asked_to_end.has_value();
@@ -27,7 +27,8 @@ std::vector<Event> HeldDeaths::take(const Event& event, const Verdict& verdict) 
   if (!has_ended(verdict) && is_of_lost_peer(event)) {
     if (held_.empty()) events_.push_at(latest_ = Clock::now() + kTimeForPeer, Woke{});
     held_.push_back(event);
-    const auto running = std::ranges::count_if(verdict.ranks, [](const RankVerdict& rank) { return !rank.status; });
+    const auto running =
+        std::ranges::count_if(verdict.ranks, [](const RankVerdict& rank) { return !rank.status; });
     return running > std::ssize(held_) ? std::vector<Event>() : std::exchange(held_, {});
   }
   const bool is_early = std::holds_alternative<Woke>(event) && Clock::now() < latest_;

@@ -35,7 +35,8 @@ std::vector<int> ranks_killed(const Verdict& verdict) {
 }
 
 bool ends_without_failure(Cause cause) {
-  return cause == Cause::elsewhere || cause == Cause::hung || cause == Cause::timed_out || cause == Cause::early_exit;
+  return cause == Cause::elsewhere || cause == Cause::hung || cause == Cause::timed_out ||
+         cause == Cause::early_exit;
 }
 
 void set_cause(Verdict& verdict, Cause cause, int code_of_event) {

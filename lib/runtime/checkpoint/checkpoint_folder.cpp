@@ -31,9 +31,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPartial = ".partial-";
-constexpr std::array<std::string_view, 8> kCheckpointFiles = {
-    kModelFile, kOptimizerFile, kMergedFile,  kRankStatesFile,
-    kRanksFile, kBestFile,      kHistoryFile, kManifestName};
+constexpr std::array<std::string_view, 8> kCheckpointFiles = {kModelFile,      kOptimizerFile, kMergedFile,
+                                                              kRankStatesFile, kRanksFile,     kBestFile,
+                                                              kHistoryFile,    kManifestName};
 constexpr std::size_t kNumberDigits = 6;
 
 // "000007-step-2737" is number 7; nothing for what is not a checkpoint of ours.

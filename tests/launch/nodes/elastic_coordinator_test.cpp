@@ -74,15 +74,17 @@ TEST_CASE("hunt 52: a run that waits for more nodes, or begins without them, nam
   scene.join_all(2);
   CHECK(scene.coordinator.missing() == "up to 1 more node, not here: node 2 (gamma)");
   scene.wake();
-  CHECK(scene.last<Note>(2)->line ==
-        "2 nodes have joined; waiting for up to 1 more node, not here: node 2 (gamma), until 30 s have passed "
-        "(--elastic_timeout)");
+  CHECK(
+      scene.last<Note>(2)->line ==
+      "2 nodes have joined; waiting for up to 1 more node, not here: node 2 (gamma), until 30 s have passed "
+      "(--elastic_timeout)");
   scene.now += 30s;
   scene.take(scene.coordinator.woke(scene.now));
   CHECK(std::ranges::any_of(scene.told[2], [](const FromFirst& message) {
     const auto* const note = std::get_if<Note>(&message);
     return note != nullptr &&
-           note->line == "the run begins with 2 nodes; it could take up to 1 more node, not here: node 2 (gamma)";
+           note->line ==
+               "the run begins with 2 nodes; it could take up to 1 more node, not here: node 2 (gamma)";
   }));
 }
 

@@ -101,7 +101,8 @@ TrainingState Checkpointing::resume(const DataSize& data) {
   results_.saved_place = resumed.saved_place;
   loaded_ = resumed.saved;
   loaded_best_ = resumed.best;
-  if (!loaded_best_.empty()) set_best(UniqueFd(::open(loaded_best_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
+  if (!loaded_best_.empty())
+    set_best(UniqueFd(::open(loaded_best_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
   training_.page.load_ended_ns = monotonic_ns();
   last_seen_step_ = resumed.state.steps;
   if (saves_ != Saves::none) listen_for_stop_requests();
