@@ -243,7 +243,7 @@ JsonValue evidence_json(const ExitReport& report) {
 }
 
 std::string describe_end(const ExitReport& report) {
-  const std::string sentence = "fleetrun: " + describe_cause(report.verdict, report.command);
+  std::string sentence = "fleetrun: " + describe_cause(report.verdict, report.command);
   switch (facts_of(report.verdict.cause).report) {
     case ExitCause::Report::nothing:
       return sentence + "\n" + earlier_error_text(report);

@@ -59,7 +59,7 @@ std::string copy_aside(const job::OutputSpec& output) {
   const UniqueFd folder(::open(output.dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!best || !folder) return "";
   for (const std::string& name : names_in(folder.get())) {
-    const std::string aside = fmt::format("{}/{}", output.dir, name);
+    std::string aside = fmt::format("{}/{}", output.dir, name);
     if (!is_name_aside(name) || !is_regular(aside)) continue;
     if (const UniqueFd other = open_to_read(aside); other && have_same_content(best, other)) return aside;
   }
