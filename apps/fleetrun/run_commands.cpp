@@ -86,25 +86,49 @@ std::string stragglers_in(const JsonValue& run) {
   return text;
 }
 
+// "97 %, 40960 MiB, 61 C, 412 W", as far as it is known; "" without a GPU.
+std::string describe_gpu(const JsonValue& rank) {
+  const JsonValue* const gpu = rank.find("gpu", Kind::object);
+  if (gpu == nullptr) return "";
+  std::string text;
+  const auto add = [&](const char* key, std::int64_t divisor, const char* unit) {
+    if (const JsonValue* const value = gpu->find(key, Kind::integer))
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", value->integer / divisor, unit);
+  };
+  add("busy_percent", 1, "%");
+  add("memory_used", 1 << 20, "MiB");
+  add("celsius", 1, "C");
+  add("milliwatts", 1000, "W");
+  return text;
+}
+
+bool any_has(const JsonMember* ranks, const char* key) {
+  return ranks != nullptr && std::ranges::any_of(ranks->value.items, [&](const JsonValue& rank) {
+           return rank.find(key) != nullptr;
+         });
+}
+
 std::string describe_run(const JsonValue& run) {
   std::string text = fmt::format("{}, fleetrun {}, attempt {}, {} s\n", text_of(run, "run_id", kLongestId),
                                  text_of(run, "pid"), text_of(run, "attempt"), decimal_of(run, "seconds"));
+  const JsonMember* ranks = run.find("ranks");
+  const bool has_hosts = any_has(ranks, "host"), has_gpus = any_has(ranks, "gpu");
+  const int gpu_width = has_gpus ? 30 : 0;
   const auto row = [&](const auto&... cells) {
-    text += fmt::format("{:>4}  {:>7}  {:16}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}  {}", cells...);
+    text += fmt::format("{:>4}  {:>7}  {:16}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}  {:{}}  {}", cells...);
     text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
   };
   if (const auto why = wait_of(run)) return text + *why + "\n";
-  const JsonMember* ranks = run.find("ranks");
-  const bool has_hosts =
-      ranks != nullptr && !ranks->value.items.empty() && ranks->value.items.front().find("host") != nullptr;
-  row("RANK", "PID", "STATE", "SECONDS", "CPU", "MIB", "LOG AGO", "STEP", has_hosts ? "HOST" : "");
+  row("RANK", "PID", "STATE", "SECONDS", "CPU", "MIB", "LOG AGO", "STEP", has_gpus ? "GPU" : "", gpu_width,
+      has_hosts ? "HOST" : "");
   if (ranks == nullptr) return text;
   for (const JsonValue& rank : ranks->value.items) {
     const std::string state = text_of(rank, "state");  // a letter while the process runs
     row(text_of(rank, "rank"), text_of(rank, "pid"), state.size() == 1 ? launch::name_state(state[0]) : state,
         decimal_of(rank, "seconds"), decimal_of(rank, "cpu_seconds"), decimal_of(rank, "memory_mib"),
-        decimal_of(rank, "log_seconds_ago"), text_of(rank, "step"), has_hosts ? text_of(rank, "host") : "");
+        decimal_of(rank, "log_seconds_ago"), text_of(rank, "step"), describe_gpu(rank), gpu_width,
+        has_hosts ? text_of(rank, "host") : "");
   }
   return text + stragglers_in(run);
 }

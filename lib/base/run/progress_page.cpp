@@ -47,6 +47,22 @@ std::string_view describe(Phase phase) {
   return index < kNames.size() ? kNames[index] : "unknown";
 }
 
+void GpuLoadPage::write(const GpuLoad& load) {
+  busy_percent_ = load.busy_percent;
+  celsius_ = load.celsius;
+  memory_used_ = load.memory_used;
+  memory_total_ = load.memory_total;
+  milliwatts_ = load.milliwatts;
+}
+
+GpuLoad GpuLoadPage::read() const {
+  return {.busy_percent = busy_percent_,
+          .memory_used = memory_used_,
+          .memory_total = memory_total_,
+          .celsius = celsius_,
+          .milliwatts = milliwatts_};
+}
+
 void ProgressPage::beat() {
   heartbeat_ns.store(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1),
                      std::memory_order_relaxed);

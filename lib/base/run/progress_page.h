@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/gpu/nvml.h"
 #include "base/run/flight_record.h"
 #include "base/run/time_use.h"
 #include "base/system/unique_fd.h"
@@ -32,6 +33,17 @@ std::string_view describe(Phase phase);
 struct KeptTime {
   std::atomic<std::int64_t> place{-1};  // of the snapshot, in samples of the training; -1: none
   std::array<std::atomic<std::int64_t>, kTimeUses> spent_ns{};
+};
+
+// What the GPU of the rank does, as far as it is known.
+class GpuLoadPage {
+ public:
+  void write(const GpuLoad& load);
+  GpuLoad read() const;
+
+ private:
+  std::atomic<int> busy_percent_{-1}, celsius_{-1};
+  std::atomic<std::int64_t> memory_used_{-1}, memory_total_{-1}, milliwatts_{-1};
 };
 
 // Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
@@ -67,6 +79,8 @@ struct ProgressPage {
   // Times of CLOCK_MONOTONIC: the rank begins to look for a checkpoint, it has loaded the checkpoint, it has done its first
   // step of this attempt. 0 means that this has not happened.
   std::atomic<std::int64_t> load_began_ns{0}, load_ended_ns{0}, first_step_ns{0};
+
+  GpuLoadPage gpu;
 
   void beat();  // heartbeat_ns = now
 

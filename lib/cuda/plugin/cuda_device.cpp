@@ -1,6 +1,7 @@
 #include "cuda/plugin/cuda_device.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <thread>
@@ -211,6 +212,13 @@ std::string CudaDevice::hardware() const {
   check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory");
   return fmt::format("GPU of compute capability {} with {} multiprocessors and {} MiB",
                      compute_capability(options_.index), multiprocessors, total >> 20U);
+}
+
+std::string CudaDevice::bus_id() const {
+  std::array<char, 32> text{};
+  const bool known =
+      cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), options_.index) == cudaSuccess;
+  return known ? text.data() : "";
 }
 
 std::vector<std::string> CudaDevice::choices() const {

@@ -28,6 +28,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::vector<DType> narrow_types() const override { return {DType::f16, DType::bf16}; }
   std::string version() const override;
   std::string hardware() const override;
+  std::string bus_id() const override;
   std::string notice() const override;
   std::vector<std::string> choices() const override;
   const runtime::KernelTable& kernels() const override { return kernels_; }

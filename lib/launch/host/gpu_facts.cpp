@@ -16,7 +16,6 @@
 #include "base/json/json_reader.h"
 #include "base/system/unique_fd.h"
 #include "base/text/plural.h"
-#include "launch/host/nvml.h"
 #include "launch/process/proc_files.h"
 
 namespace fleetrun::launch {
@@ -60,7 +59,7 @@ std::vector<GpuFact> from_json(const JsonValue& json) {
 
 [[noreturn]] void tell_through(int fd, const std::string& library) {
   std::string text;
-  if (const auto gpus = read_nvml(library)) text = to_json(as_json(*gpus)) + "\n";
+  if (const auto gpus = Nvml(library).read()) text = to_json(as_json(*gpus)) + "\n";
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t count = ::write(fd, text.data() + at, text.size() - at);
     if (count <= 0) break;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -47,6 +48,21 @@ std::optional<Progress> progress_in(const JsonValue& rank) {
                   .images_per_second = double_in(*value, "images_per_second")};
 }
 
+GpuLoad gpu_in(const JsonValue& rank) {
+  const JsonValue* const gpu = rank.find("gpu", Kind::object);
+  if (gpu == nullptr) return {};
+  const auto read = [&](const char* key, auto& value) {
+    if (gpu->find(key, Kind::integer) != nullptr) value = whole_in<std::decay_t<decltype(value)>>(*gpu, key);
+  };
+  GpuLoad load;
+  read("busy_percent", load.busy_percent);
+  read("memory_used", load.memory_used);
+  read("memory_total", load.memory_total);
+  read("celsius", load.celsius);
+  read("milliwatts", load.milliwatts);
+  return load;
+}
+
 JsonValue rank_figures(const RankMetrics& rank) {
   JsonValue spent = JsonValue::list({});
   for (const std::int64_t time : rank.spent_ns) spent.items.emplace_back(time);
@@ -57,7 +73,8 @@ JsonValue rank_figures(const RankMetrics& rank) {
                             {"communication_share", as_text(rank.communication_share)},
                             {"heartbeat_age", as_text(rank.heartbeat_age)},
                             {"first_step", rank.first_step},
-                            {"peak_kib", rank.peak_kib}});
+                            {"peak_kib", rank.peak_kib},
+                            {"gpu", gpu_json(rank.gpu)}});
 }
 
 RankMetrics read_rank(const JsonValue& value) {
@@ -69,7 +86,8 @@ RankMetrics read_rank(const JsonValue& value) {
                       .communication_share = double_in(value, "communication_share"),
                       .heartbeat_age = double_in(value, "heartbeat_age"),
                       .first_step = whole_in<std::uint64_t>(value, "first_step"),
-                      .peak_kib = whole_in<std::uint64_t>(value, "peak_kib")};
+                      .peak_kib = whole_in<std::uint64_t>(value, "peak_kib"),
+                      .gpu = gpu_in(value)};
   if (value.find("exit_code", Kind::integer) != nullptr) rank.exit_code = whole_in<int>(value, "exit_code");
   const JsonValue* const spent = value.find("spent_ns", Kind::list);
   for (std::size_t use = 0; spent != nullptr && use < std::min(kTimeUses, spent->items.size()); ++use)
@@ -78,6 +96,20 @@ RankMetrics read_rank(const JsonValue& value) {
 }
 
 }  // namespace
+
+JsonValue gpu_json(const GpuLoad& load) {
+  if (load == GpuLoad()) return {};
+  JsonValue json = JsonValue::object();
+  const auto add = [&](const char* key, std::int64_t value) {
+    if (value >= 0) json.add(key, value);
+  };
+  add("busy_percent", load.busy_percent);
+  add("memory_used", load.memory_used);
+  add("memory_total", load.memory_total);
+  add("celsius", load.celsius);
+  add("milliwatts", load.milliwatts);
+  return json;
+}
 
 JsonValue figures_json(const std::vector<RankMetrics>& ranks) {
   JsonValue list = JsonValue::list({});

@@ -8,6 +8,9 @@
 
 namespace fleetrun::launch {
 
+// "busy_percent", "memory_used" and so on, of what is known; null: nothing is.
+JsonValue gpu_json(const GpuLoad& load);
+
 JsonValue figures_json(const std::vector<RankMetrics>& ranks);
 std::vector<RankMetrics> read_figures(const JsonValue& figures);  // a value missing or mistyped is 0
 

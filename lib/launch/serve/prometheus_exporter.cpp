@@ -26,6 +26,7 @@ void read_page(const ProgressPage& page, RankMetrics& rank) {
   for (std::size_t use = 0; use < kTimeUses; ++use)
     rank.spent_ns[use] = page.spent_ns[use].load(std::memory_order_relaxed);
   rank.first_step = page.first_step.load(std::memory_order_relaxed);
+  rank.gpu = page.gpu.read();
   rank.communication_share = page.communication_share.load(std::memory_order_relaxed);
   const std::int64_t beat = page.heartbeat_ns.load(std::memory_order_relaxed);
   const std::int64_t now = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);

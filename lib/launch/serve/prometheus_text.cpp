@@ -1,5 +1,7 @@
 #include "launch/serve/prometheus_text.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -112,6 +114,35 @@ void write_training(const RunMetrics& run, Writer& writer) {
                     fmt::format("{},use=\"{}\"", rank_label(run, rank), kTimeUseNames[use]));
 }
 
+struct GpuFamily {
+  const char* name;
+  const char* help;
+  double (*value)(const GpuLoad& load);  // less than 0: not known
+};
+
+constexpr std::array kGpuFamilies = {
+    GpuFamily{"gpu_utilization_ratio", "Part of the last second in which a kernel ran on the GPU of the rank.",
+              [](const GpuLoad& load) { return load.busy_percent / 100.0; }},
+    GpuFamily{"gpu_memory_used_bytes", "Memory of the GPU of the rank that is in use, by all processes.",
+              [](const GpuLoad& load) { return static_cast<double>(load.memory_used); }},
+    GpuFamily{"gpu_memory_total_bytes", "Memory of the GPU of the rank.",
+              [](const GpuLoad& load) { return static_cast<double>(load.memory_total); }},
+    GpuFamily{"gpu_temperature_celsius", "Temperature of the GPU of the rank.",
+              [](const GpuLoad& load) { return static_cast<double>(load.celsius); }},
+    GpuFamily{"gpu_power_watts", "Power that the GPU of the rank draws.",
+              [](const GpuLoad& load) { return static_cast<double>(load.milliwatts) / 1000; }},
+};
+
+void write_gpus(const RunMetrics& run, Writer& writer) {
+  for (const GpuFamily& family : kGpuFamilies) {
+    const auto is_known = [&](const RankMetrics& rank) { return family.value(rank.gpu) >= 0; };
+    if (std::ranges::none_of(run.ranks, is_known)) continue;
+    writer.family(family.name, "gauge", family.help);
+    for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
+      if (is_known(run.ranks[rank])) writer.sample(family.value(run.ranks[rank].gpu), rank_label(run, rank));
+  }
+}
+
 void write_stragglers(const RunMetrics& run, Writer& writer) {
   writer.family("straggler_ratio", "gauge",
                 "Time per step without communication of a rank that was found to be slow, divided by the "
@@ -139,6 +170,7 @@ std::string prometheus_text(const RunMetrics& run) {
   Writer writer;
   write_run(run, writer);
   if (!run.ranks.empty() && run.ranks.front().progress) write_training(run, writer);
+  write_gpus(run, writer);
   if (!run.stragglers.empty()) write_stragglers(run, writer);
   return writer.take();
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/gpu/nvml.h"
 #include "base/run/time_use.h"
 #include "launch/console/progress_line.h"
 
@@ -21,6 +22,7 @@ struct RankMetrics {
   double heartbeat_age = 0;      // seconds
   std::uint64_t first_step = 0;  // the steps that the times do not include
   std::uint64_t peak_kib = 0;    // most memory that its process held so far; 0: not known
+  GpuLoad gpu = {};              // of the GPU that the embedded runtime uses
 };
 
 struct StragglerMetrics {

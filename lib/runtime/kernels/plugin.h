@@ -8,7 +8,7 @@
 namespace fleetrun::runtime {
 
 // Goes up with every change to what a plug-in sees of us: Device, Streams, Kernel, Communicator, this file.
-constexpr int kPluginAbi = 11;
+constexpr int kPluginAbi = 12;
 
 // What a job says about the device.
 struct PluginOptions {

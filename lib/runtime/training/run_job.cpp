@@ -19,6 +19,7 @@
 #include "job/spec/step_share.h"
 #include "runtime/checkpoint/model_card.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/observe/gpu_sampler.h"
 #include "runtime/training/finish.h"
 #include "runtime/training/judge_scores.h"
 #include "runtime/training/ranks/agree_on_data.h"
@@ -183,6 +184,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
 
   if (!device) device = make_agreed_device(world, job.strategy);
   out << device->notice() << std::flush;
+  const GpuSampler sampler(page, device->bus_id());
   const TrainingCommunicators communicators(job.strategy, world, *device, &page.records());
   const DataSets data(job.data, job.train.seed);
   agree_on_data(world, data);

@@ -25,6 +25,7 @@ TEST_CASE("figures arrive as they were sent, a loss that is no number too") {
                            .loss = std::nan(""),
                            .images_per_second = INFINITY};
   rank.spent_ns = {1, 2, 3, 4, 5, 6};
+  rank.gpu = {.busy_percent = 0, .memory_used = 1LL << 36, .celsius = 61};
   const auto read = through_json({rank, {.up = false, .exit_code = 137}});
   REQUIRE(read.size() == 2);
   CHECK(read[0].up);
@@ -32,6 +33,8 @@ TEST_CASE("figures arrive as they were sent, a loss that is no number too") {
   CHECK(read[0].spent_ns == rank.spent_ns);
   CHECK(read[0].communication_share == 0.125);
   CHECK(read[0].heartbeat_age == 0.1);
+  CHECK(read[0].gpu == rank.gpu);
+  CHECK(read[1].gpu == GpuLoad());
   REQUIRE(read[0].progress);
   CHECK(read[0].progress->phase == Phase::training);
   CHECK(read[0].progress->step == 1ULL << 40);

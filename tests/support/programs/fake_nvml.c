@@ -5,13 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, UNINITIALIZED = 1, NOT_FOUND = 6 };
+enum { SUCCESS = 0, UNINITIALIZED = 1, NOT_SUPPORTED = 3, NOT_FOUND = 6 };
 typedef struct {
   int place, mig;
 } Device;
 typedef struct {
   unsigned long long total, free, used;
 } Memory;
+typedef struct {
+  unsigned gpu, memory;
+} Utilization;
 typedef struct {
   unsigned pid;
   unsigned long long memory;
@@ -37,6 +40,26 @@ int nvmlDeviceGetCount_v2(unsigned *count) {
 int nvmlDeviceGetHandleByIndex_v2(unsigned place, Device **device) {
   *device = &devices[place];
   return SUCCESS;
+}
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, Device **device) {
+  unsigned domain = 0, place = 0;
+  if (sscanf(bus, "%x:%x:00.0", &domain, &place) != 2 || place > 1) return NOT_FOUND;
+  *device = &devices[place];
+  return SUCCESS;
+}
+/* GPU 0 has no sensors. */
+int nvmlDeviceGetUtilizationRates(Device *device, Utilization *use) {
+  use->gpu = 97;
+  use->memory = 40;
+  return device->place == 0 ? NOT_SUPPORTED : SUCCESS;
+}
+int nvmlDeviceGetTemperature(Device *device, unsigned sensor, unsigned *celsius) {
+  *celsius = 61;
+  return device->place == 0 || sensor != 0 ? NOT_SUPPORTED : SUCCESS;
+}
+int nvmlDeviceGetPowerUsage(Device *device, unsigned *milliwatts) {
+  *milliwatts = 412500;
+  return device->place == 0 ? NOT_SUPPORTED : SUCCESS;
 }
 int nvmlDeviceGetUUID(Device *device, char *text, unsigned size) {
   if (device->mig < 0)
