@@ -245,29 +245,81 @@ TEST_CASE("hunt 45: an error that the rank had handled before it lost its peer d
       result.err);
 }
 
+// Rank 1 closes its connections and is then busy for a while, as in a `finally`, and does what `end` says. The others lose their peer.
+ChildResult run_with_slow_end_of_rank_1(const Launch& launch, const std::string& end, const std::string& loss) {
+  launch.folder.write(
+      "train.py",
+      "import os, signal, sys, time\n"
+      "rank = int(os.environ['RANK'])\n"
+      "def wait_for(name):\n    while not os.path.exists(name): time.sleep(0.01)\n"
+      "def main():\n"
+      "    try:\n"
+      "        if rank == 1: raise KeyError('img_path')\n"
+      "        wait_for('closed')\n"
+      "        " + loss + "\n"
+      "    finally:\n"
+      "        if rank == 1:\n"
+      "            open('closed', 'w')\n"
+      "            for pid in (0, 2): wait_for(f'noticed.{pid}')\n"
+      "            time.sleep(0.3)\n"  // longer than the others take to end
+      "            " + end + "\n"
+      "if rank != 1: open(f'noticed.{rank}', 'w')\n"
+      "main()\n");
+  return launch.run_words({"--nproc_per_node=3", "train.py"});
+}
+
+constexpr const char* kLostPeer = "raise RuntimeError('[gloo/transport/tcp/pair.cc:547] Connection closed by peer')";
+
 TEST_CASE("hunt 51: a rank that closes its connections in a `finally` has the time to print its error") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
-  launch.folder.write(
-      "train.py",
-      "import os, time\n"
-      "def main(rank):\n"
-      "    try:\n"
-      "        if rank == 1: raise KeyError('img_path')\n"
-      "        while not os.path.exists('closed'): time.sleep(0.01)\n"
-      "        raise RuntimeError('[gloo/transport/tcp/pair.cc:547] Connection closed by peer')\n"
-      "    finally:\n"
-      "        open('closed', 'w')\n"
-      "        if rank == 1:\n"
-      "            while not os.path.exists('noticed.0'): time.sleep(0.01)\n"
-      "            while not os.path.exists('noticed.2'): time.sleep(0.01)\n"
-      "            time.sleep(0.3)\n"  // longer than the others take to end
-      "        open(f'noticed.{rank}', 'w')\n"
-      "main(int(os.environ['RANK']))\n");
-  const ChildResult result = launch.run_words({"--nproc_per_node=3", "train.py"});
+  const ChildResult result = run_with_slow_end_of_rank_1(launch, "pass", kLostPeer);
   CHECK(result.code == 1);
-  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("),
-                result.err);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 exited with code 1 ("), result.err);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: KeyError: 'img_path' ("), result.err);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 0 exited with code 1 by itself\n"), result.err);
+  CHECK(launch.report()["first_failed_rank"] == 1);
+  CHECK(launch.report()["ranks"][2]["role"] == "failed_too");
+}
+
+TEST_CASE("hunt 54: whatever ends the peer of a lost connection is the cause") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  for (const auto& [end, code] : {std::pair{"os.kill(os.getpid(), signal.SIGKILL)", 137}, {"os._exit(3)", 3}}) {
+    const Launch launch;
+    const ChildResult result = run_with_slow_end_of_rank_1(launch, end, kLostPeer);
+    CHECK(result.code == code);
+    CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 "), result.err);
+    CHECK_FALSE_MESSAGE(contains(result.err, "fleetrun asked it to stop"), result.err);
+  }
+}
+
+TEST_CASE("hunt 54: ranks that abort, or end with a code of their own, because of a lost connection wait for their peer, too") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  for (const char* loss : {"sys.stderr.write('terminate called ... NCCL error: remote process exited\\n'); os.abort()",
+                           "import traceback; traceback.print_exception(ConnectionResetError('Connection reset by peer')); os._exit(2)"}) {
+    const Launch launch;
+    const ChildResult result = run_with_slow_end_of_rank_1(launch, "pass", loss);
+    CHECK(result.code == 1);
+    CHECK_MESSAGE(contains(result.err, "fleetrun: KeyError: 'img_path' ("), result.err);
+  }
+}
+
+TEST_CASE("hunt 54: an error that a silent rank has logged long before is not told as an earlier one") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import logging, os, time\n"
+                      "if os.environ['RANK'] == '1':\n"
+                      "    try: open('/no/such/shard')\n"
+                      "    except OSError: logging.exception('shard 3 is missing, another one is read')\n"
+                      "    os.utime(2, (time.time() - 10, time.time() - 10))\n"  // as if it was written then
+                      "    open('logged', 'w')\n"
+                      "    time.sleep(60)\n"
+                      "while not os.path.exists('logged'): time.sleep(0.01)\n"
+                      "raise ConnectionResetError('Connection reset by peer')\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
+  CHECK(result.code == 1);
+  CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
 }
 
 TEST_CASE("hunt 51: the lines below an exception may be those that tell of a lost peer") {

@@ -189,8 +189,11 @@ bool worked_on(const LogLines& log, const Finding& traceback, std::size_t most) 
   for (std::size_t i = traceback.end; i < lines.size(); ++i) {
     const std::string_view line = without_prefix(lines[i], traceback.prefix);
     const int rises = counters.rises_in(line);
-    if (log.advances[i] || rises >= kRises) return true;
-    if (is_chatter(line)) continue;
+    if (log.advances[i]) return true;
+    if (is_chatter(line)) {  // a message may quote some rows
+      if (rises > static_cast<int>(most)) return true;
+      continue;
+    }
     if (tried_again || rises > 0) return true;
     if (++plain <= kAtOnce) tried_again = tries_again(line);
     if ((shows_progress(line) || is_record(line) || habits.knows(line)) && ++work > most) return true;

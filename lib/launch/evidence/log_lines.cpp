@@ -30,8 +30,7 @@ bool has_shape(std::string_view line, std::string_view prefix) {
 // A bar that is closed is drawn once or twice more.
 bool is_at_work(std::string_view raw, std::string_view line) {
   constexpr std::ptrdiff_t kDrawnWhenClosed = 2;
-  if (line.find(kBarSign) == std::string_view::npos) return false;
-  return line.find("100%|") != std::string_view::npos ||
+  return line.find(kBarSign) != std::string_view::npos &&
          std::count(raw.begin(), raw.end(), '\r') > kDrawnWhenClosed;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 // Of the C library (errno), gloo (transport/tcp), PyTorch (TCPStore.cpp, socket.cpp, ProcessGroupGloo.cpp, ProcessGroupNCCL.cpp), NCCL
 // (ncclGetErrorString, socket.cc, net_ib.cc, proxy.cc), gRPC, JAX's coordination service, Horovod and TensorFlow.
-constexpr std::array<std::string_view, 32> kSignsOfLoss = {"Connection closed by",
+constexpr std::array<std::string_view, 39> kSignsOfLoss = {"Connection closed by",
                                                            "onnection reset",
                                                            "Broken pipe",
                                                            "onnection refused",
@@ -42,7 +42,14 @@ constexpr std::array<std::string_view, 32> kSignsOfLoss = {"Connection closed by
                                                            "Watchdog caught collective",
                                                            "watchdog hang",
                                                            "Horovod has been shut down",
-                                                           "Collective ops is aborted"};
+                                                           "Collective ops is aborted",
+                                                           "Timed out initializing process group",
+                                                           "Barrier timed out",
+                                                           "GetKeyValue() timed out",
+                                                           "client socket has failed to connect",
+                                                           "Remote end closed connection",
+                                                           "IncompleteReadError",
+                                                           "TimeoutError: timed out"};
 constexpr std::size_t kAbortWords = 8 * 1024;  // bytes: of an abort, with its stack
 constexpr std::size_t kMessageLines = 40;      // of a message
 constexpr std::string_view kEndOfConnection =

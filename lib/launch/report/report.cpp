@@ -29,6 +29,8 @@ std::string_view describe(Role role) {
       return "primary";
     case Role::stopped:
       return "stopped";
+    case Role::failed_too:
+      return "failed_too";
     case Role::failed_after:
       return "failed_after";
     case Role::never_started:
@@ -315,10 +317,13 @@ std::string describe(const ExitReport& report) {
       report.whole && !(report.error_was_shown && report.whole->block == describe_end_elsewhere(report));
   std::string text = is_told_by_other ? report.whole->block : describe_end(report);
   text += roll_call_of_all_nodes(report);
-  for (const int rank : ranks_that(verdict, Role::failed_after))
-    text +=
-        fmt::format("fleetrun: rank {} {} after fleetrun asked it to stop\n", rank,
-                    verdict.ranks[static_cast<std::size_t>(rank - verdict.span.first)].status->describe());
+  const auto tell_ends = [&](Role role, const char* when) {
+    for (const int rank : ranks_that(verdict, role))
+      text += fmt::format("fleetrun: rank {} {} {}\n", rank,
+                          verdict.ranks[static_cast<std::size_t>(rank - verdict.span.first)].status->describe(), when);
+  };
+  tell_ends(Role::failed_too, "by itself");
+  tell_ends(Role::failed_after, "after fleetrun asked it to stop");
   if (const auto stopped = ranks_that(verdict, Role::stopped); !stopped.empty())
     text += fmt::format("fleetrun: stopped by fleetrun: {}\n", name_ranks(stopped));
   text += describe_killed(verdict);

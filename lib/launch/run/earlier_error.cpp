@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "launch/evidence/aftermath.h"
 #include "launch/evidence/log_cause.h"
+#include "launch/evidence/log_lines.h"
 #include "launch/evidence/lost_peer.h"
+#include "launch/evidence/traceback.h"
 #include "launch/logs/last_lines.h"
 
 namespace fleetrun::launch {
@@ -13,8 +16,20 @@ namespace {
 constexpr std::size_t kSearchedEnd = 64 * 1024;  // bytes
 constexpr std::size_t kShownLines = 10;
 constexpr std::string_view kTraceback = "Traceback";
+constexpr std::int64_t kFresh = 5'000'000'000;  // ns
 // As Python ends after an exception that nobody caught.
 constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
+
+// Python begins an exception that nobody caught at the top level of the script. A logger prints a record in front of one that was caught.
+bool may_be_caught(std::string_view text) {
+  const LogLines log = read_log_lines(text);
+  const std::vector<Finding> tracebacks = find_tracebacks(log);
+  if (tracebacks.empty()) return false;
+  if (!tracebacks.back().from_top) return true;
+  std::size_t line = tracebacks.back().first;
+  while (line > 0 && log.lines[line - 1].empty()) --line;
+  return line > 0 && is_complaint(log.lines[line - 1]);
+}
 
 }  // namespace
 
@@ -27,6 +42,7 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
     if (text.find(kTraceback) == std::string::npos) continue;
     const LogCause cause = find_log_cause(text, kUncaught, script);
     if (cause.place.empty() || may_tell_of_lost_peer(cause.what) || find_lost_peer(text)) continue;
+    if (of.silent > kFresh && may_be_caught(text)) continue;
     if (log_of_failed.find(cause.what) != std::string_view::npos) continue;
     return EarlierError{.rank = of.rank,
                         .exception = describe(cause),

@@ -1,9 +1,11 @@
 #include "launch/run/held_deaths.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 #include <variant>
 
+#include "base/error/exit_codes.h"
 #include "launch/evidence/lost_peer.h"
 #include "launch/logs/last_lines.h"
 #include "launch/run/last_words.h"
@@ -12,10 +14,33 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr std::size_t kSearchedWords = 64 * 1024;  // bytes
-constexpr int kUncaughtCode = 1;                   // the exit code
 
 bool has_ended(const Verdict& verdict) {
   return verdict.cause != Cause::finished || verdict.asked_to_end.has_value();
+}
+
+// Of this node.
+std::ptrdiff_t running_ranks(const Verdict& verdict) {
+  return std::ranges::count_if(verdict.ranks, [](const RankVerdict& rank) { return !rank.status; });
+}
+
+bool is_alone(const Verdict& verdict) { return verdict.span.world == std::ssize(verdict.ranks); }
+
+bool finishes(const Event& event) {
+  const auto* const death = std::get_if<WorkerExited>(&event);
+  return death != nullptr && death->status.ok();
+}
+
+bool is_failure(const Event& event) {
+  return std::holds_alternative<WorkerExited>(event) || std::holds_alternative<EndedElsewhere>(event);
+}
+
+// Changes nothing about the ranks.
+bool goes_on(const Event& event) {
+  if (const auto* const signal = std::get_if<SignalReceived>(&event))
+    return signal->signal == SIGUSR1 || signal->signal == SIGUSR2;
+  return std::holds_alternative<FinishedElsewhere>(event) || std::holds_alternative<NodesAnswered>(event) ||
+         std::holds_alternative<StoodStill>(event);
 }
 
 }  // namespace
@@ -25,24 +50,40 @@ HeldDeaths::HeldDeaths(EventQueue& events, const Attempt& attempt, const LogFold
 
 std::vector<Event> HeldDeaths::take(const Event& event, const Verdict& verdict) {
   if (!has_ended(verdict) && is_of_lost_peer(event)) {
-    if (held_.empty()) events_.push_at(latest_ = Clock::now() + kTimeForPeer, Woke{});
-    held_.push_back(event);
-    const auto running =
-        std::ranges::count_if(verdict.ranks, [](const RankVerdict& rank) { return !rank.status; });
-    return running > std::ssize(held_) ? std::vector<Event>() : std::exchange(held_, {});
+    if (held_.empty()) events_.push_at(Clock::now() + kTimeForPeer, Woke{});
+    held_.push_back(std::get<WorkerExited>(event));
+    const bool may_have_peer = !is_alone(verdict) || running_ranks(verdict) > std::ssize(held_);
+    return may_have_peer ? std::vector<Event>() : release(nullptr, nullptr);
   }
-  const bool is_early = std::holds_alternative<Woke>(event) && Clock::now() < latest_;
-  if (held_.empty() || is_early) return {event};
-  std::vector<Event> ready = std::exchange(held_, {});
-  ready.push_back(event);
+  if (held_.empty() || goes_on(event)) return {event};
+  if (finishes(event)) {
+    const bool is_last = is_alone(verdict) && running_ranks(verdict) == std::ssize(held_) + 1;
+    return is_last ? release(&event, nullptr) : std::vector<Event>{event};
+  }
+  return is_failure(event) ? release(&event, nullptr) : release(nullptr, &event);
+}
+
+// Those behind the first failure have ended by themselves, too.
+std::vector<Event> HeldDeaths::release(const Event* first, const Event* last) {
+  std::vector<Event> ready;
+  if (first != nullptr) ready.push_back(*first);
+  for (WorkerExited& death : held_) {
+    death.by_itself = true;
+    ready.emplace_back(std::move(death));
+  }
+  held_.clear();
+  if (last != nullptr) ready.push_back(*last);
   return ready;
 }
 
 bool HeldDeaths::is_of_lost_peer(const Event& event) const {
   const auto* const death = std::get_if<WorkerExited>(&event);
-  if (death == nullptr || death->status.exit_code() != kUncaughtCode) return false;
+  if (death == nullptr || death->status.ok()) return false;
+  const bool aborted = death->status.exit_code() == kSignalExitCode + SIGABRT;
+  if (death->status.how != ExitStatus::How::exited && !aborted) return false;
   const EndOfLog end = end_of_log(attempt_, logs_, death->rank);
-  return find_lost_peer(read_log_end(end.log, kSearchedWords, end.size)).has_value();
+  const std::string words = read_log_end(end.log, kSearchedWords, end.size);
+  return find_lost_peer(words) || (aborted && ends_with_lost_peer(words));
 }
 
 }  // namespace fleetrun::launch

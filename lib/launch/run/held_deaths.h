@@ -17,18 +17,19 @@ class HeldDeaths {
 
   HeldDeaths(EventQueue& events, const Attempt& attempt, const LogFolder& logs);  // all outlive it
 
-  // The events to handle now, in order. Holds the first deaths of an attempt while their logs end with an exception about a lost connection
-  // and another rank still runs, until any other event comes or kTimeForPeer has passed.
+  // The events to handle now, in order. Holds the first deaths of an attempt while their logs end with an error about a lost connection and
+  // another rank still runs. A rank that fails for another reason meanwhile, here or on another node, comes before them, because it explains
+  // them. If none does within kTimeForPeer, or if fleetrun is to end the ranks, they come in their order.
   std::vector<Event> take(const Event& event, const Verdict& verdict);
 
  private:
   bool is_of_lost_peer(const Event& event) const;
+  std::vector<Event> release(const Event* first, const Event* last);
 
   EventQueue& events_;
   const Attempt& attempt_;
   const LogFolder& logs_;
-  std::vector<Event> held_;
-  TimePoint latest_;
+  std::vector<WorkerExited> held_;
 };
 
 }  // namespace fleetrun::launch

@@ -44,6 +44,7 @@ LastWords::OfFile LastWords::look_at(const UniqueFd& file) {
 
 void LastWords::note_others(const Verdict& verdict) {
   others_.emplace();
+  others_noted_ = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   for (std::size_t rank = 0; rank < std::min(verdict.ranks.size(), attempt_.logs.size()); ++rank)
     if (const auto& status = verdict.ranks[rank].status; !status || status->ok())
       others_->push_back({.rank = static_cast<int>(rank),
@@ -61,6 +62,7 @@ std::vector<LogOfRank> LastWords::logs_of_others() const {
     logs.push_back(
         {.rank = sizes.rank,
          .written = noted.written,
+         .silent = others_noted_ - noted.written,
          .end = {.log = apart ? file_behind(attempt_.error_logs[place], logs_.find_error_log(sizes.rank))
                               : file_behind(attempt_.logs[place], logs_.find_worker_log(sizes.rank)),
                  .size = noted.size}});

@@ -29,6 +29,7 @@ EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank);
 struct LogOfRank {
   int rank = 0;              // of this node
   std::int64_t written = 0;  // the time of the last write before that, in ns since 1970
+  std::int64_t silent = 0;   // how long before that it was, in ns
   EndOfLog end;
 };
 
@@ -69,6 +70,7 @@ class LastWords {
   Timer timer_;
   std::optional<EndOfLog> found_;
   std::optional<std::vector<Sizes>> others_;  // none: the attempt goes on
+  std::int64_t others_noted_ = 0;             // when, in ns since 1970
 };
 
 }  // namespace fleetrun::launch

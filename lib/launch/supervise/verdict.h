@@ -15,6 +15,7 @@ enum class Role {
   finished,       // ended with 0 by itself
   cause,          // the first failure
   stopped,        // ended because fleetrun asked it to
+  failed_too,     // failed by itself, but another failure explains the end
   failed_after,   // ended in another way after fleetrun asked it to end
   never_started,  // a rank before it could not be started
 };

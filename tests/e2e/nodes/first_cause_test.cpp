@@ -76,6 +76,22 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("hunt 56: the ranks of a node that have all lost their peer wait for the error of the peer on another node") {
+  Cluster cluster(2);
+  const char* const script =
+      "traceback() { printf 'Traceback (most recent call last):\n  File \"/train.py\", line 3, in <module>\n%s\n' \"$1\"; };"
+      "[ $RANK = 1 ] && { : > ../closed; until [ -e ../noticed ]; do sleep 0.01; done; sleep 0.5;"
+      "  traceback 'FileNotFoundError: shard 3'; exit 1; };"
+      "until [ -e ../closed ]; do sleep 0.01; done;"
+      "traceback 'RuntimeError: Connection closed by peer'; : > ../noticed; exit 1";
+  cluster.start({"--nproc_per_node=1", "--", "/bin/sh", "-c", script});
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK(end.code == 1);
+    CHECK_MESSAGE(contains(end.err, "fleetrun: FileNotFoundError: shard 3 (/train.py:3, in <module>)\n"), end.err);
+  }
+  for (const int node : {0, 1}) CHECK(cluster.report(node)["first_failed_rank"] == 1);
+}
+
 TEST_CASE("of two ranks that fail one after the other, all nodes name the same one when they start again") {
   for (int i = 0; i < testing::soak_count(5); ++i) {
     Cluster cluster(2);
