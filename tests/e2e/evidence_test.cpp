@@ -246,29 +246,34 @@ TEST_CASE("hunt 45: an error that the rank had handled before it lost its peer d
 }
 
 // Rank 1 closes its connections and is then busy for a while, as in a `finally`, and does what `end` says. The others lose their peer.
-ChildResult run_with_slow_end_of_rank_1(const Launch& launch, const std::string& end, const std::string& loss) {
-  launch.folder.write(
-      "train.py",
-      "import os, signal, sys, time\n"
-      "rank = int(os.environ['RANK'])\n"
-      "def wait_for(name):\n    while not os.path.exists(name): time.sleep(0.01)\n"
-      "def main():\n"
-      "    try:\n"
-      "        if rank == 1: raise KeyError('img_path')\n"
-      "        wait_for('closed')\n"
-      "        " + loss + "\n"
-      "    finally:\n"
-      "        if rank == 1:\n"
-      "            open('closed', 'w')\n"
-      "            for pid in (0, 2): wait_for(f'noticed.{pid}')\n"
-      "            time.sleep(0.3)\n"  // longer than the others take to end
-      "            " + end + "\n"
-      "if rank != 1: open(f'noticed.{rank}', 'w')\n"
-      "main()\n");
+ChildResult run_with_slow_end_of_rank_1(const Launch& launch, const std::string& end,
+                                        const std::string& loss) {
+  launch.folder.write("train.py",
+                      "import os, signal, sys, time\n"
+                      "rank = int(os.environ['RANK'])\n"
+                      "def wait_for(name):\n    while not os.path.exists(name): time.sleep(0.01)\n"
+                      "def main():\n"
+                      "    try:\n"
+                      "        if rank == 1: raise KeyError('img_path')\n"
+                      "        wait_for('closed')\n"
+                      "        " +
+                          loss +
+                          "\n"
+                          "    finally:\n"
+                          "        if rank == 1:\n"
+                          "            open('closed', 'w')\n"
+                          "            for pid in (0, 2): wait_for(f'noticed.{pid}')\n"
+                          "            time.sleep(0.3)\n"  // longer than the others take to end
+                          "            " +
+                          end +
+                          "\n"
+                          "if rank != 1: open(f'noticed.{rank}', 'w')\n"
+                          "main()\n");
   return launch.run_words({"--nproc_per_node=3", "train.py"});
 }
 
-constexpr const char* kLostPeer = "raise RuntimeError('[gloo/transport/tcp/pair.cc:547] Connection closed by peer')";
+constexpr const char* kLostPeer =
+    "raise RuntimeError('[gloo/transport/tcp/pair.cc:547] Connection closed by peer')";
 
 TEST_CASE("hunt 51: a rank that closes its connections in a `finally` has the time to print its error") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
@@ -284,7 +289,8 @@ TEST_CASE("hunt 51: a rank that closes its connections in a `finally` has the ti
 
 TEST_CASE("hunt 54: whatever ends the peer of a lost connection is the cause") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
-  for (const auto& [end, code] : {std::pair{"os.kill(os.getpid(), signal.SIGKILL)", 137}, {"os._exit(3)", 3}}) {
+  for (const auto& [end, code] :
+       {std::pair{"os.kill(os.getpid(), signal.SIGKILL)", 137}, {"os._exit(3)", 3}}) {
     const Launch launch;
     const ChildResult result = run_with_slow_end_of_rank_1(launch, end, kLostPeer);
     CHECK(result.code == code);
@@ -293,10 +299,13 @@ TEST_CASE("hunt 54: whatever ends the peer of a lost connection is the cause") {
   }
 }
 
-TEST_CASE("hunt 54: ranks that abort, or end with a code of their own, because of a lost connection wait for their peer, too") {
+TEST_CASE(
+    "hunt 54: ranks that abort, or end with a code of their own, because of a lost connection wait for their peer, too") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
-  for (const char* loss : {"sys.stderr.write('terminate called ... NCCL error: remote process exited\\n'); os.abort()",
-                           "import traceback; traceback.print_exception(ConnectionResetError('Connection reset by peer')); os._exit(2)"}) {
+  for (
+      const char* loss :
+      {"sys.stderr.write('terminate called ... NCCL error: remote process exited\\n'); os.abort()",
+       "import traceback; traceback.print_exception(ConnectionResetError('Connection reset by peer')); os._exit(2)"}) {
     const Launch launch;
     const ChildResult result = run_with_slow_end_of_rank_1(launch, "pass", loss);
     CHECK(result.code == 1);

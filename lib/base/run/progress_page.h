@@ -9,9 +9,9 @@
 #include <memory>
 #include <string_view>
 
-#include "base/gpu/nvml.h"
 #include "base/run/flight_record.h"
 #include "base/run/time_use.h"
+#include "base/system/nvml.h"
 #include "base/system/unique_fd.h"
 
 namespace fleetrun {

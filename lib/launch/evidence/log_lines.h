@@ -12,8 +12,7 @@ struct LogLines {
   std::vector<std::string> lines;
   std::string text;                 // the same, joined
   std::vector<std::size_t> starts;  // of the lines in the text
-  std::vector<bool>
-      advances;  // whether the line is a progress bar that was drawn several times
+  std::vector<bool> advances;       // whether the line is a progress bar that was drawn several times
 
   std::size_t line_at(std::size_t place) const;  // the number of the line that this place of the text is in
 };

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/gpu/nvml.h"
+#include "base/system/nvml.h"
 #include "launch/loop/clock.h"
 
 namespace fleetrun::launch {

@@ -319,8 +319,9 @@ std::string describe(const ExitReport& report) {
   text += roll_call_of_all_nodes(report);
   const auto tell_ends = [&](Role role, const char* when) {
     for (const int rank : ranks_that(verdict, role))
-      text += fmt::format("fleetrun: rank {} {} {}\n", rank,
-                          verdict.ranks[static_cast<std::size_t>(rank - verdict.span.first)].status->describe(), when);
+      text += fmt::format(
+          "fleetrun: rank {} {} {}\n", rank,
+          verdict.ranks[static_cast<std::size_t>(rank - verdict.span.first)].status->describe(), when);
   };
   tell_ends(Role::failed_too, "by itself");
   tell_ends(Role::failed_after, "after fleetrun asked it to stop");

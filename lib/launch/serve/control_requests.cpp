@@ -85,7 +85,8 @@ JsonValue describe_rank(const RunControl& run, std::size_t rank) {
     const Progress progress = read_progress(*run.state.pages[rank]);
     json.add("epoch", progress.epoch);
     json.add("step", progress.step);
-    if (JsonValue gpu = gpu_json(run.state.pages[rank]->gpu.read()); !gpu.is(Kind::null)) json.add("gpu", std::move(gpu));
+    if (JsonValue gpu = gpu_json(run.state.pages[rank]->gpu.read()); !gpu.is(Kind::null))
+      json.add("gpu", std::move(gpu));
   }
   const int number = static_cast<int>(rank);
   add_logs({run.logs.find_worker_log(number), run.logs.find_error_log(number)}, record.started, json);

@@ -121,7 +121,8 @@ struct GpuFamily {
 };
 
 constexpr std::array kGpuFamilies = {
-    GpuFamily{"gpu_utilization_ratio", "Part of the last second in which a kernel ran on the GPU of the rank.",
+    GpuFamily{"gpu_utilization_ratio",
+              "Part of the last second in which a kernel ran on the GPU of the rank.",
               [](const GpuLoad& load) { return load.busy_percent / 100.0; }},
     GpuFamily{"gpu_memory_used_bytes", "Memory of the GPU of the rank that is in use, by all processes.",
               [](const GpuLoad& load) { return static_cast<double>(load.memory_used); }},

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/gpu/nvml.h"
 #include "base/run/time_use.h"
+#include "base/system/nvml.h"
 #include "launch/console/progress_line.h"
 
 namespace fleetrun::launch {

@@ -16,7 +16,7 @@ struct WorkerExited {
   ExitStatus status;
   std::string origin;  // who sent the signal that killed it, if fleetrun forwarded that: "fleetrun passed on"
   bool leaves_processes =
-      false;  // a signal asked it to end, and what it has started still runs; LeftEnded follows
+      false;               // a signal asked it to end, and what it has started still runs; LeftEnded follows
   bool by_itself = false;  // before fleetrun asked any rank to end, whenever this event is handled
 };
 struct LeftEnded {  // what the leader of this rank has left has ended

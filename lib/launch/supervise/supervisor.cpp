@@ -77,7 +77,7 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
   rank.status = event.status;
   rank.ended = now;
   if (phase_ != Phase::running) {
-    rank.role = event.by_itself                          ? Role::failed_too
+    rank.role = event.by_itself                      ? Role::failed_too
                 : obeyed(event.status, stop_signal_) ? Role::stopped
                                                      : Role::failed_after;
     rank.leaves_processes = event.leaves_processes;

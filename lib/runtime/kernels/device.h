@@ -27,7 +27,7 @@ class Device {
   virtual std::string hardware() const { return name(); }  // what their speed depends on besides
   // Where a GPU is on the PCI bus, "0000:3B:00.0"; "": it is none, or nobody knows.
   virtual std::string bus_id() const { return ""; }
-  virtual std::string notice() const { return ""; }        // lines for the log of a rank that uses it
+  virtual std::string notice() const { return ""; }  // lines for the log of a rank that uses it
   // Lines for the log about how its kernels were chosen, once they are made.
   virtual std::vector<std::string> choices() const { return {}; }
   virtual const KernelTable& kernels() const = 0;

@@ -5,8 +5,8 @@
 #include <string>
 #include <thread>
 
-#include "base/gpu/nvml.h"
 #include "base/run/progress_page.h"
+#include "base/system/nvml.h"
 
 namespace fleetrun::runtime {
 

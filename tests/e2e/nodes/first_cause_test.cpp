@@ -76,7 +76,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("hunt 56: the ranks of a node that have all lost their peer wait for the error of the peer on another node") {
+TEST_CASE(
+    "hunt 56: the ranks of a node that have all lost their peer wait for the error of the peer on another node") {
   Cluster cluster(2);
   const char* const script =
       "traceback() { printf 'Traceback (most recent call last):\n  File \"/train.py\", line 3, in <module>\n%s\n' \"$1\"; };"
@@ -87,7 +88,8 @@ TEST_CASE("hunt 56: the ranks of a node that have all lost their peer wait for t
   cluster.start({"--nproc_per_node=1", "--", "/bin/sh", "-c", script});
   for (const ChildResult& end : cluster.ends()) {
     CHECK(end.code == 1);
-    CHECK_MESSAGE(contains(end.err, "fleetrun: FileNotFoundError: shard 3 (/train.py:3, in <module>)\n"), end.err);
+    CHECK_MESSAGE(contains(end.err, "fleetrun: FileNotFoundError: shard 3 (/train.py:3, in <module>)\n"),
+                  end.err);
   }
   for (const int node : {0, 1}) CHECK(cluster.report(node)["first_failed_rank"] == 1);
 }

@@ -56,7 +56,8 @@ TEST_CASE("--job_id $'a\\xffb' --metrics_file: a name that is not UTF-8 is repla
 
 TEST_CASE("the load of the GPUs is reported, as far as it is known") {
   RunMetrics run = script_run();
-  run.ranks[1].gpu = {.busy_percent = 97, .memory_used = 1 << 30, .memory_total = 1LL << 36, .milliwatts = 412'500};
+  run.ranks[1].gpu = {
+      .busy_percent = 97, .memory_used = 1 << 30, .memory_total = 1LL << 36, .milliwatts = 412'500};
   const std::string text = prometheus_text(run);
   CHECK(contains(text, "fleetrun_gpu_utilization_ratio{rank=\"1\"} 0.97\n"));
   CHECK(contains(text, "fleetrun_gpu_memory_used_bytes{rank=\"1\"} 1073741824\n"));

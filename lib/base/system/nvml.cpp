@@ -1,4 +1,4 @@
-#include "base/gpu/nvml.h"
+#include "base/system/nvml.h"
 
 #include <dlfcn.h>
 
@@ -37,8 +37,8 @@ Nvml::Nvml(const std::string& library) : handle_(::dlopen(library.c_str(), RTLD_
   find("nvmlDeviceGetPowerUsage", power_);
   find("nvmlDeviceGetMaxMigDeviceCount", most_migs_);
   find("nvmlDeviceGetMigDeviceHandleByIndex", mig_);
-  ready_ = init_ != nullptr && count_ != nullptr && device_ != nullptr && uuid_ != nullptr &&
-           init_() == kSuccess;
+  ready_ =
+      init_ != nullptr && count_ != nullptr && device_ != nullptr && uuid_ != nullptr && init_() == kSuccess;
 }
 
 Nvml::~Nvml() {
@@ -59,7 +59,8 @@ std::optional<std::vector<GpuFact>> Nvml::read() const {
 
 std::optional<GpuLoad> Nvml::read_load(const std::string& bus_id) const {
   Device device = nullptr;
-  if (!ready_ || device_at_ == nullptr || device_at_(bus_id.c_str(), &device) != kSuccess) return std::nullopt;
+  if (!ready_ || device_at_ == nullptr || device_at_(bus_id.c_str(), &device) != kSuccess)
+    return std::nullopt;
   GpuLoad load;
   Utilization use{};
   if (utilization_ != nullptr && utilization_(device, &use) == kSuccess)

@@ -1,4 +1,4 @@
-#include "base/gpu/nvml.h"
+#include "base/system/nvml.h"
 
 #include <cstdlib>
 
