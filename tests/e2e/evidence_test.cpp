@@ -44,7 +44,7 @@ TEST_CASE("hunt 4: what the helpers of a rank write after its death is not why i
   for (const char* end : {"raise RuntimeError('terminated by SIGTERM')",
                           "[print('closing connection', i) for i in range(100)], sys.exit(0)"}) {
     const Launch launch;
-    launch.folder.write("helper.py", std::string("import os, signal, sys, time\n"
+    launch.folder.write("helper.py", std::string("import os, signal, sys, time, traceback\n"
                                                  "def end(*_):\n  ") +
                                          end +
                                          "\n"
@@ -249,7 +249,7 @@ TEST_CASE("hunt 45: an error that the rank had handled before it lost its peer d
 ChildResult run_with_slow_end_of_rank_1(const Launch& launch, const std::string& end,
                                         const std::string& loss) {
   launch.folder.write("train.py",
-                      "import os, signal, sys, time\n"
+                      "import os, signal, sys, time, traceback\n"
                       "rank = int(os.environ['RANK'])\n"
                       "def wait_for(name):\n    while not os.path.exists(name): time.sleep(0.01)\n"
                       "def main():\n"
