@@ -75,14 +75,17 @@ PrometheusExporter::PrometheusExporter(EventLoop& loop, const LaunchOptions& opt
                                        std::function<void(std::string_view line)> say)
     : rewrite_(loop), source_(source), say_(std::move(say)), file_(options.metrics_file.value) {
   if (const auto& wanted = options.metrics_port.value) {
-    server_ = std::make_unique<HttpServer>(loop, *wanted, "--metrics_port", [this](const std::string& path) {
-      return metrics_answer(path, [this] { return prometheus_text(measure_run(source_)); });
-    });
+    server_ = std::make_unique<HttpServer>(loop, *wanted, "--metrics_port",
+                                           [this](const std::string& path) { return answer(path); });
     say_(fmt::format("metrics are at http://{}/metrics", server_->endpoint().describe()));
   }
   if (file_.empty()) return;
   require_ours(file_, {.text = kMetricsStart}, "choose another file with --metrics_file");
   write_again_later();
+}
+
+HttpAnswer PrometheusExporter::answer(const std::string& path) const {
+  return metrics_answer(path, [this] { return prometheus_text(measure_run(source_)); });
 }
 
 void PrometheusExporter::finish(int exit_code) {

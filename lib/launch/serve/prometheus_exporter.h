@@ -35,6 +35,7 @@ class PrometheusExporter {
   void finish(int exit_code);  // the file's last state
 
  private:
+  HttpAnswer answer(const std::string& path) const;
   void write_again_later();
   void write(const RunMetrics& run);
 
