@@ -80,7 +80,7 @@ PrometheusExporter::PrometheusExporter(EventLoop& loop, const LaunchOptions& opt
     say_(fmt::format("metrics are at http://{}/metrics", server_->endpoint().describe()));
   }
   if (file_.empty()) return;
-  require_ours(file_, {.text = kMetricsStart}, "choose another file with --metrics_file");
+  require_ours(file_, Mark{.text = kMetricsStart}, "choose another file with --metrics_file");
   write_again_later();
 }
 
@@ -105,7 +105,7 @@ void PrometheusExporter::write_again_later() {
 void PrometheusExporter::write(const RunMetrics& run) {
   if (source_.owns_file && !source_.owns_file()) return;
   try {
-    require_ours(file_, {.text = kMetricsStart}, "");
+    require_ours(file_, Mark{.text = kMetricsStart}, "");
     replace_file(file_, prometheus_text(run), Readers::all);  // node_exporter is another user
     failed_ = false;
   } catch (const Error& error) {
