@@ -48,7 +48,7 @@ constexpr int kRises = 3;  // of a count, in lines that may also be of a message
 
 bool shows_progress(std::string_view line) {
   static const re2::RE2 signs(
-      R"((?i)\b(step|steps|epoch|iter|iteration|batch|loss|acc|accuracy|lr|throughput)\b(?:\W{0,3}|[ :=]{1,20})\d)");
+      R"((?i)\b(steps?|epochs?|iter|iterations?|batch|episodes?|updates?|timesteps?|loss|acc|accuracy|lr|throughput)\b(?:\W{0,3}|[ :=]{1,20})\d)");
   return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), signs);
 }
 
@@ -83,19 +83,32 @@ std::string shape_of(std::string_view line) {
   return shape;
 }
 
-// From the number of the step, epoch or batch on, or in the row of a table from "12/100" on; empty in lines without one.
-std::vector<double> counts_of(std::string_view line) {
+// What counts in a line: "5: loss 2.1" in "step 5: loss 2.1", and in the row of a table from "12/100" or from "| 12 |" on. "" if nothing does.
+struct Counted {
+  std::string named, row;
+};
+Counted counted_in(std::string_view line) {
   static const re2::RE2 counter(
-      R"((?i)(?:\b(?:step|steps|epoch|iter|iteration|batch)\b(?:\W{0,3}|[ :=]{1,20})|^ *)(\d+/\d+ .*|\d.*))");
-  std::string rest;
-  std::vector<double> counts;
-  if (!re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), counter, &rest)) return counts;
-  for (const char* at = rest.c_str(); *at != '\0';) {
+      R"((?i)\b(?:steps?|epochs?|iter|iterations?|batch|episodes?|updates?|timesteps?)\b(?:\W{0,3}|[ :=]{1,20})(\d.*))"
+      R"(|^[ \[|]*(\d+/\d+\b.*|\d+ *\|.*))");
+  Counted counted;
+  re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), counter, &counted.named, &counted.row);
+  return counted;
+}
+
+std::vector<double> numbers_in(const std::string& text) {
+  std::vector<double> numbers;
+  for (const char* at = text.c_str(); *at != '\0';) {
     char* end = nullptr;
-    if (is_digit(*at)) counts.push_back(std::strtod(at, &end));
+    if (is_digit(*at)) numbers.push_back(std::strtod(at, &end));
     at = end == nullptr ? at + 1 : end;
   }
-  return counts;
+  return numbers;
+}
+
+std::vector<double> counts_of(std::string_view line) {
+  const Counted counted = counted_in(line);
+  return numbers_in(counted.named.empty() ? counted.row : counted.named);
 }
 
 // Lines that a process writes again and again.
@@ -190,11 +203,9 @@ bool worked_on(const LogLines& log, const Finding& traceback, std::size_t most) 
     const std::string_view line = without_prefix(lines[i], traceback.prefix);
     const int rises = counters.rises_in(line);
     if (log.advances[i]) return true;
-    if (is_chatter(line)) {  // a message may quote some rows
-      if (rises > static_cast<int>(most)) return true;
-      continue;
-    }
-    if (tried_again || rises > 0) return true;
+    if (rises > static_cast<int>(most)) return true;  // a message may quote some rows
+    if (is_chatter(line)) continue;
+    if (tried_again || (rises > 0 && !counted_in(line).named.empty())) return true;
     if (++plain <= kAtOnce) tried_again = tries_again(line);
     if ((shows_progress(line) || is_record(line) || habits.knows(line)) && ++work > most) return true;
   }

@@ -10,15 +10,15 @@ namespace fleetrun::launch {
 namespace {
 
 // Of the C library (errno), gloo (transport/tcp), PyTorch (TCPStore.cpp, socket.cpp, ProcessGroupGloo.cpp, ProcessGroupNCCL.cpp), NCCL
-// (ncclGetErrorString, socket.cc, net_ib.cc, proxy.cc), gRPC, JAX's coordination service, Horovod and TensorFlow.
-constexpr std::array<std::string_view, 39> kSignsOfLoss = {"Connection closed by",
+// (ncclGetErrorString, socket.cc, net_ib.cc, proxy.cc), gRPC, JAX's coordination service, Horovod, TensorFlow and PaddlePaddle.
+constexpr std::array<std::string_view, 41> kSignsOfLoss = {"Connection closed by",
                                                            "onnection reset",
                                                            "Broken pipe",
                                                            "onnection refused",
                                                            "onnection abort",
                                                            "Transport endpoint is not connected",
                                                            "Connection was likely closed",
-                                                           "Failed to recv",
+                                                           "ailed to recv",
                                                            "Socket Timeout",
                                                            "Timed out waiting",
                                                            "for recv operation to complete",
@@ -49,8 +49,11 @@ constexpr std::array<std::string_view, 39> kSignsOfLoss = {"Connection closed by
                                                            "client socket has failed to connect",
                                                            "Remote end closed connection",
                                                            "IncompleteReadError",
-                                                           "TimeoutError: timed out"};
+                                                           "TimeoutError: timed out",
+                                                           "TCP receive error",
+                                                           "TCP send error"};
 constexpr std::size_t kAbortWords = 8 * 1024;  // bytes: of an abort, with its stack
+constexpr std::size_t kExitWords = 512;        // bytes: "error: Connection closed by peer", and a good-bye
 constexpr std::size_t kMessageLines = 40;      // of a message
 constexpr std::string_view kEndOfConnection =
     "EOFError";  // of multiprocessing; with a message it is of input()
@@ -62,7 +65,7 @@ bool has_sign(std::string_view text) {
 
 // The lines below that of the exception are its message, too, because Python ends after it.
 bool tells_of_lost_peer(const LogLines& log, const Finding& traceback) {
-  if (may_tell_of_lost_peer(traceback.cause.what)) return true;
+  if (may_tell_of_lost_peer(traceback.cause.what) || has_sign(traceback.cause.from)) return true;
   const std::string_view name =
       std::string_view(traceback.cause.what).substr(0, traceback.cause.what.find(':'));
   std::size_t line = std::min(traceback.end, log.lines.size());
@@ -87,8 +90,9 @@ std::optional<LogCause> find_lost_peer(std::string_view log_end) {
   return tracebacks.back().cause;
 }
 
-bool ends_with_lost_peer(std::string_view log_end) {
-  return has_sign(log_end.substr(log_end.size() - std::min(log_end.size(), kAbortWords)));
+bool ends_with_lost_peer(std::string_view log_end, bool aborted) {
+  const std::size_t bytes = aborted ? kAbortWords : kExitWords;
+  return has_sign(log_end.substr(log_end.size() - std::min(log_end.size(), bytes)));
 }
 
 }  // namespace fleetrun::launch

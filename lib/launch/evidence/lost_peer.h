@@ -13,7 +13,7 @@ bool may_tell_of_lost_peer(std::string_view exception);
 // The last traceback of the log, if its message, which may have several lines, tells of a lost peer.
 std::optional<LogCause> find_lost_peer(std::string_view log_end);
 
-// Of a process that aborted: whether what it has written last tells of a lost peer, in whatever form.
-bool ends_with_lost_peer(std::string_view log_end);
+// Whether what a process has written last tells of a lost peer, in whatever form. One that `aborted` may have written stacks after it.
+bool ends_with_lost_peer(std::string_view log_end, bool aborted);
 
 }  // namespace fleetrun::launch

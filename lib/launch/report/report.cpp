@@ -323,7 +323,7 @@ std::string describe(const ExitReport& report) {
           "fleetrun: rank {} {} {}\n", rank,
           verdict.ranks[static_cast<std::size_t>(rank - verdict.span.first)].status->describe(), when);
   };
-  tell_ends(Role::failed_too, "by itself");
+  tell_ends(Role::failed_too, "before fleetrun asked it to stop");
   tell_ends(Role::failed_after, "after fleetrun asked it to stop");
   if (const auto stopped = ranks_that(verdict, Role::stopped); !stopped.empty())
     text += fmt::format("fleetrun: stopped by fleetrun: {}\n", name_ranks(stopped));

@@ -81,8 +81,9 @@ void fill_earlier_error(const LastWords& words, std::string_view log_of_failed, 
 void fill_error_of_peer(const LastWords& words, const ExitStatus& status, std::string_view log_end,
                         ExitReport& report) {
   const std::optional<LogCause> lost_peer = find_lost_peer(log_end);
-  const bool aborted = status.exit_code() == kSignalExitCode + SIGABRT && ends_with_lost_peer(log_end);
-  if (!lost_peer && !aborted && !may_tell_of_lost_peer(report.evidence.exception)) return;
+  const bool aborted = status.exit_code() == kSignalExitCode + SIGABRT;
+  if (!lost_peer && !ends_with_lost_peer(log_end, aborted) && !may_tell_of_lost_peer(report.evidence.exception))
+    return;
   fill_earlier_error(words, log_end, report);
   if (!report.earlier_error || !lost_peer) return;
   report.evidence.exception = lost_peer->what;

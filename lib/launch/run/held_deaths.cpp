@@ -31,14 +31,10 @@ bool finishes(const Event& event) {
   return death != nullptr && death->status.ok();
 }
 
-bool is_failure(const Event& event) {
-  return std::holds_alternative<WorkerExited>(event) || std::holds_alternative<EndedElsewhere>(event);
-}
-
 // Changes nothing about the ranks.
 bool goes_on(const Event& event) {
   if (const auto* const signal = std::get_if<SignalReceived>(&event))
-    return signal->signal == SIGUSR1 || signal->signal == SIGUSR2;
+    return signal->signal == SIGUSR1 || signal->signal == SIGUSR2 || signal->signal == SIGQUIT;
   return std::holds_alternative<FinishedElsewhere>(event) || std::holds_alternative<NodesAnswered>(event) ||
          std::holds_alternative<StoodStill>(event);
 }
@@ -53,26 +49,26 @@ std::vector<Event> HeldDeaths::take(const Event& event, const Verdict& verdict) 
     if (held_.empty()) events_.push_at(Clock::now() + kTimeForPeer, Woke{});
     held_.push_back(std::get<WorkerExited>(event));
     const bool may_have_peer = !is_alone(verdict) || running_ranks(verdict) > std::ssize(held_);
-    return may_have_peer ? std::vector<Event>() : release(nullptr, nullptr);
+    return may_have_peer ? std::vector<Event>() : release();
   }
   if (held_.empty() || goes_on(event)) return {event};
-  if (finishes(event)) {
-    const bool is_last = is_alone(verdict) && running_ranks(verdict) == std::ssize(held_) + 1;
-    return is_last ? release(&event, nullptr) : std::vector<Event>{event};
-  }
-  return is_failure(event) ? release(&event, nullptr) : release(nullptr, &event);
+  const bool is_last = is_alone(verdict) && running_ranks(verdict) == std::ssize(held_) + 1;
+  if (finishes(event) && !is_last) return {event};
+  const bool comes_first = finishes(event) || std::holds_alternative<EndedElsewhere>(event);
+  std::vector<Event> ready = release();
+  ready.insert(comes_first ? ready.begin() : ready.end(), event);
+  if (auto* const death = std::get_if<WorkerExited>(&ready.back())) death->by_itself = true;
+  return ready;
 }
 
-// Those behind the first failure have ended by themselves, too.
-std::vector<Event> HeldDeaths::release(const Event* first, const Event* last) {
+// Only what is handled behind the first failure needs to know that it has ended by itself, too.
+std::vector<Event> HeldDeaths::release() {
   std::vector<Event> ready;
-  if (first != nullptr) ready.push_back(*first);
   for (WorkerExited& death : held_) {
     death.by_itself = true;
     ready.emplace_back(std::move(death));
   }
   held_.clear();
-  if (last != nullptr) ready.push_back(*last);
   return ready;
 }
 
@@ -83,7 +79,7 @@ bool HeldDeaths::is_of_lost_peer(const Event& event) const {
   if (death->status.how != ExitStatus::How::exited && !aborted) return false;
   const EndOfLog end = end_of_log(attempt_, logs_, death->rank);
   const std::string words = read_log_end(end.log, kSearchedWords, end.size);
-  return find_lost_peer(words) || (aborted && ends_with_lost_peer(words));
+  return find_lost_peer(words) || ends_with_lost_peer(words, aborted);
 }
 
 }  // namespace fleetrun::launch

@@ -18,13 +18,13 @@ class HeldDeaths {
   HeldDeaths(EventQueue& events, const Attempt& attempt, const LogFolder& logs);  // all outlive it
 
   // The events to handle now, in order. Holds the first deaths of an attempt while their logs end with an error about a lost connection and
-  // another rank still runs. A rank that fails for another reason meanwhile, here or on another node, comes before them, because it explains
-  // them. If none does within kTimeForPeer, or if fleetrun is to end the ranks, they come in their order.
+  // another rank still runs: for kTimeForPeer, until a rank fails for another reason, or until something else ends the run. A failure that
+  // another node has told comes before them.
   std::vector<Event> take(const Event& event, const Verdict& verdict);
 
  private:
   bool is_of_lost_peer(const Event& event) const;
-  std::vector<Event> release(const Event* first, const Event* last);
+  std::vector<Event> release();
 
   EventQueue& events_;
   const Attempt& attempt_;
