@@ -280,19 +280,25 @@ TEST_CASE("hunt 51: a rank that closes its connections in a `finally` has the ti
   const Launch launch;
   const ChildResult result = run_with_slow_end_of_rank_1(launch, "pass", kLostPeer);
   CHECK(result.code == 1);
-  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("), result.err);
-  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 exited with code 1 before fleetrun asked it to stop\n"), result.err);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("),
+                result.err);
+  CHECK_MESSAGE(
+      contains(result.err, "fleetrun: rank 1 exited with code 1 before fleetrun asked it to stop\n"),
+      result.err);
   CHECK(launch.report()["ranks"][1]["role"] == "failed_too");
 }
 
 TEST_CASE("hunt 54: a rank that ends by itself while the death of its peer waits is not told as stopped") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
-  for (const auto& [end, told] : {std::pair{"os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL (9)"},
-                                  {"os._exit(3)", "exited with code 3"}}) {
+  for (const auto& [end, told] :
+       {std::pair{"os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL (9)"},
+        {"os._exit(3)", "exited with code 3"}}) {
     const Launch launch;
     const ChildResult result = run_with_slow_end_of_rank_1(launch, end, kLostPeer);
     CHECK(result.code == 1);
-    CHECK_MESSAGE(contains(result.err, fmt::format("fleetrun: rank 1 {} before fleetrun asked it to stop\n", told)), result.err);
+    CHECK_MESSAGE(
+        contains(result.err, fmt::format("fleetrun: rank 1 {} before fleetrun asked it to stop\n", told)),
+        result.err);
     CHECK_FALSE_MESSAGE(contains(result.err, "stopped by fleetrun: rank 1"), result.err);
   }
 }
@@ -300,17 +306,22 @@ TEST_CASE("hunt 54: a rank that ends by itself while the death of its peer waits
 TEST_CASE("hunt 54: ranks that tell of a lost connection in another way wait for their peer, too") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   for (const auto& [loss, code] :
-       {std::pair{"sys.stderr.write('terminate called ... NCCL error: remote process exited\\n'); os.abort()", 134},
+       {std::pair{"sys.stderr.write('terminate called ... NCCL error: remote process exited\\n'); os.abort()",
+                  134},
         {"try: raise ConnectionResetError('Connection reset by peer')\n"
-         "        except OSError: traceback.print_exc(); os._exit(2)", 2},
+         "        except OSError: traceback.print_exc(); os._exit(2)",
+         2},
         {"try: raise ConnectionResetError('Connection reset by peer')\n"
-         "        except OSError as e: raise RuntimeError('the gradients cannot be summed') from e", 1},
+         "        except OSError as e: raise RuntimeError('the gradients cannot be summed') from e",
+         1},
         {"sys.exit('error: failed to recv, got 0 bytes')", 1}}) {
     CAPTURE(loss);
     const Launch launch;
     const ChildResult result = run_with_slow_end_of_rank_1(launch, "pass", loss);
     CHECK(result.code == code);
-    CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("), result.err);
+    CHECK_MESSAGE(
+        contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("),
+        result.err);
   }
 }
 

@@ -82,7 +82,8 @@ void fill_error_of_peer(const LastWords& words, const ExitStatus& status, std::s
                         ExitReport& report) {
   const std::optional<LogCause> lost_peer = find_lost_peer(log_end);
   const bool aborted = status.exit_code() == kSignalExitCode + SIGABRT;
-  if (!lost_peer && !ends_with_lost_peer(log_end, aborted) && !may_tell_of_lost_peer(report.evidence.exception))
+  if (!lost_peer && !ends_with_lost_peer(log_end, aborted) &&
+      !may_tell_of_lost_peer(report.evidence.exception))
     return;
   fill_earlier_error(words, log_end, report);
   if (!report.earlier_error || !lost_peer) return;
