@@ -17,7 +17,7 @@ struct AdvisedRow {
 };
 
 constexpr AdvisedRow kRows[] = {
-    {Advice::two_communicators, "2 communicators and num_threads 3 over several hosts",
+    {Advice::two_communicators, "2 communicators and num_threads 3",
      "there is one rank, or the job sets these keys"},
     {Advice::threads_of_devices, "num_threads of 2 to 4 times the devices", "the job sets num_threads"},
     {Advice::fuse, "fusions", "the job sets them, or the model has nothing to fuse"},
@@ -28,10 +28,12 @@ constexpr AdvisedRow kRows[] = {
      "--memory, which says how much memory a rank may use, is missing, or the job sets data.batch_size or train.global_batch"},
 };
 
-std::string judge(const Effect& effect) {
+// The search takes the best of many times, so what seems faster there may not be.
+std::string judge(const Effect& effect, bool is_confirmed) {
   const std::string found = fmt::format("{:.3f} ({:.3f} to {:.3f}) of the time", effect.ratio,
                                         effect.interval.low, effect.interval.high);
-  if (effect.is_faster()) return "faster, " + found;
+  if (effect.is_faster())
+    return is_confirmed ? "faster, " + found : "seems faster, " + found + ", and was not measured again";
   return effect.is_slower() ? "slower, " + found : "no clear difference, " + found;
 }
 
@@ -53,7 +55,9 @@ std::string of_row(const AdvisedRow& row, const Tuned& tuned, const SpaceFacts& 
   const auto best = std::find_if(tuned.tried.begin(), tuned.tried.end(),
                                  [&](const Effect& effect) { return effect.advice == row.advice; });
   if (best == tuned.tried.end()) return fmt::format("{}: {}", row.words, why_untimed(row, tuned, space));
-  return fmt::format("{}: {} ({})", row.words, judge(*best), best->name);
+  const bool is_confirmed = tuned.confirmed && tuned.confirmed->name == best->name;
+  return fmt::format("{}: {} ({})", row.words, judge(is_confirmed ? *tuned.confirmed : *best, is_confirmed),
+                     best->name);
 }
 
 std::string percent(double share) {
