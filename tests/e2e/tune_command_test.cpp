@@ -64,8 +64,7 @@ TEST_CASE("tune prints a table, what it found about the advice, and leaves no lo
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK(contains(result.out, "1 rank: "));
   CHECK(contains(result.out, "\nresult: "));
-  CHECK(contains(result.out,
-                 "  2 communicators and num_threads 3: not tried: there is one rank"));
+  CHECK(contains(result.out, "  2 communicators and num_threads 3: not tried: there is one rank"));
   CHECK(contains(
       result.out,
       "  bigger batches: not tried: --memory, which says how much memory a rank may use, is missing, or the job sets data.batch_size or train.global_batch\n"));
