@@ -186,6 +186,36 @@ TEST_CASE("hunt 54: ranks that tell of a lost connection in another way wait for
   }
 }
 
+TEST_CASE("hunt 60: a rank that has lost its peer waits for it also if its log goes on with another error") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  const ChildResult result = run_with_slow_end_of_rank_1(
+      launch, "pass",
+      std::string("import atexit; atexit.register(lambda: {}['tracker is closed']); ") + kLostPeer);
+  CHECK(result.code == 1);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("),
+                result.err);
+}
+
+TEST_CASE("hunt 60: an error counts also if the rank then lost its peers itself") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  for (const char* then :
+       {"raise RuntimeError('Timed out waiting 30000ms for recv operation to complete')",
+        "import threading\n"
+        "            def pin():\n"
+        "                time.sleep(0.3)\n"  // longer than the main thread takes to print its exception
+        "                raise ConnectionResetError('Connection reset by peer')\n"
+        "            threading.Thread(target=pin).start()"}) {
+    CAPTURE(then);
+    const Launch launch;
+    const ChildResult result = run_with_slow_end_of_rank_1(launch, then, kLostPeer);
+    CHECK(result.code == 1);
+    CHECK_MESSAGE(
+        contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("),
+        result.err);
+  }
+}
+
 TEST_CASE("hunt 54: an error that a silent rank has logged long before is not told as an earlier one") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;

@@ -90,6 +90,14 @@ std::optional<LogCause> find_lost_peer(std::string_view log_end) {
   return tracebacks.back().cause;
 }
 
+bool is_victim(std::string_view log_end) {
+  const LogLines log = read_log_lines(log_end);
+  const std::vector<Finding> tracebacks = find_tracebacks(log);
+  if (tracebacks.empty() || !tracebacks.back().from_top) return false;
+  const std::string& from = tracebacks.back().cause.from;
+  return tells_of_lost_peer(log, tracebacks.back()) && (from.empty() || has_sign(from));
+}
+
 bool ends_with_lost_peer(std::string_view log_end, bool aborted) {
   const std::size_t bytes = aborted ? kAbortWords : kExitWords;
   return has_sign(log_end.substr(log_end.size() - std::min(log_end.size(), bytes)));

@@ -13,6 +13,9 @@ bool may_tell_of_lost_peer(std::string_view exception);
 // The last traceback of the log, if its message, which may have several lines, tells of a lost peer.
 std::optional<LogCause> find_lost_peer(std::string_view log_end);
 
+// Whether the last exception, which nobody caught, tells of a lost peer, and is not a consequence of another error: the process is a victim.
+bool is_victim(std::string_view log_end);
+
 // Whether what a process has written last tells of a lost peer, in whatever form. One that `aborted` may have written stacks after it.
 bool ends_with_lost_peer(std::string_view log_end, bool aborted);
 

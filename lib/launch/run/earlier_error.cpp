@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t kSearchedEnd = 64 * 1024;  // bytes
 constexpr std::size_t kShownLines = 10;
 constexpr std::string_view kTraceback = "Traceback";
-constexpr std::int64_t kFresh = 5'000'000'000;  // ns
+constexpr std::string_view kWhileHandling = "raised while handling ";  // of LogCause::from
+constexpr std::int64_t kFresh = 5'000'000'000;                         // ns
 // As Python ends after an exception that nobody caught.
 constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
 
@@ -31,6 +32,13 @@ bool may_be_caught(std::string_view text) {
   return line > 0 && is_complaint(log.lines[line - 1]);
 }
 
+// "KeyError: 'path' (train.py:8, in load)", also where the rank has lost a peer while it handled that; "" if there is only the lost peer.
+std::string own_error(const LogCause& cause) {
+  if (!may_tell_of_lost_peer(cause.what)) return describe(cause);
+  if (!cause.from.starts_with(kWhileHandling) || may_tell_of_lost_peer(cause.from)) return "";
+  return cause.from.substr(kWhileHandling.size());
+}
+
 }  // namespace
 
 std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script,
@@ -41,11 +49,12 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
     const std::string text = read_log_end(of.end.log, kSearchedEnd, of.end.size);
     if (text.find(kTraceback) == std::string::npos) continue;
     const LogCause cause = find_log_cause(text, kUncaught, script);
-    if (cause.place.empty() || may_tell_of_lost_peer(cause.what) || find_lost_peer(text)) continue;
+    const std::string error = own_error(cause);
+    if (cause.place.empty() || error.empty() || is_victim(text)) continue;
     if (of.silent > kFresh && may_be_caught(text)) continue;
     if (log_of_failed.find(cause.what) != std::string_view::npos) continue;
     return EarlierError{.rank = of.rank,
-                        .exception = describe(cause),
+                        .exception = error,
                         .log = of.end.log.path,
                         .last_lines = last_lines(text, kShownLines)};
   }

@@ -6,6 +6,8 @@
 #include <variant>
 
 #include "base/error/exit_codes.h"
+#include "launch/evidence/echoes.h"
+#include "launch/evidence/log_cause.h"
 #include "launch/evidence/lost_peer.h"
 #include "launch/logs/last_lines.h"
 #include "launch/run/last_words.h"
@@ -79,7 +81,10 @@ bool HeldDeaths::is_of_lost_peer(const Event& event) const {
   if (death->status.how != ExitStatus::How::exited && !aborted) return false;
   const EndOfLog end = end_of_log(attempt_, logs_, death->rank);
   const std::string words = read_log_end(end.log, kSearchedWords, end.size);
-  return find_lost_peer(words) || ends_with_lost_peer(words, aborted);
+  if (find_lost_peer(words) || ends_with_lost_peer(words, aborted)) return true;
+  const auto place = static_cast<std::size_t>(death->rank);
+  return may_tell_of_lost_peer(
+      find_log_cause(words, death->status, script_of(attempt_.workers.at(place).argv)).what);
 }
 
 }  // namespace fleetrun::launch
