@@ -231,5 +231,24 @@ TEST_CASE("an output folder that cannot be made is reported before the training"
   CHECK_FALSE(contains(result.out, "[Epoch 0, batch 0]"));
 }
 
+TEST_CASE("hunt 62: a training warns of initial weights that know other pixels, and of torchvision's units") {
+  const Launch launch;
+  const auto train = [&](const Words& overrides) {
+    Words words = {kQuickstart, "train.max_steps=1", "train.epochs=null",
+                   "output.dir=" + (launch.folder / "out")};
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    const ChildResult result = launch.run_words(words);
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    return result.out;
+  };
+  CHECK_FALSE(contains(train({"data.train.mean=[10]"}), "warning: data.train.mean"));
+  const std::string pretrained = "model.pretrained=" + (launch.folder / "out/model.safetensors");
+  CHECK(contains(
+      train({"data.train.mean=[20]", pretrained}),
+      "warning: data.train.mean is [20], and was [10] when the weights of model.pretrained were trained\n"));
+  CHECK(contains(train({"data.train.mean=[0.5]", "data.train.std=[0.2]"}),
+                 "for pixels from 0 to 1 they would be mean=[127.5] std=[51]\n"));
+}
+
 }  // namespace
 }  // namespace fleetrun::weights_test

@@ -198,7 +198,7 @@ class Coordinator {
   Actions take_over_if_all_have_come(TimePoint now);
   Actions wake_while_taking_over(TimePoint now);
   Actions take_over(TimePoint now);
-  Actions fail_while_joining(PeerId peer, const NodeFailure& failure);
+  Actions fail_while_joining(PeerId peer, const Failed& failed);
   Actions fail_while_taking_over(PeerId peer, const NodeFailure& failure);
   Actions end_while_taking_over(PeerId peer, const Ended& ended);
   std::optional<MissingQuorum> missing_quorum() const;

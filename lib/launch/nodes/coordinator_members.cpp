@@ -220,13 +220,21 @@ std::string Coordinator::missing() const {
 }
 
 // Without the first node there is no run. A node that has joined may come again, and one that cannot join is missing.
-Coordinator::Actions Coordinator::fail_while_joining(PeerId peer, const NodeFailure& failure) {
+Coordinator::Actions Coordinator::fail_while_joining(PeerId peer, const Failed& failed) {
+  const NodeFailure& failure = failed.failure;
   if (is_first_waiting(peer)) return end(failure, 0);
   const bool has_joined = std::ranges::any_of(waiting_, [&](const Node& one) { return one.peer == peer; });
   if (has_joined) return {};
   Actions actions = {Drop{peer, failure.line}};
-  const bool needed = !options_.elastic() && !options_.without_missing;
-  const Actions more = needed ? end(failure, std::nullopt) : tell_everybody(Note{failure.line, missing()});
+  const bool is_second = std::ranges::any_of(waiting_, [&](const Node& one) {
+    return failed.node_rank ? one.join.node_rank == failed.node_rank
+                            : !failed.host.empty() && one.join.host == failed.host;
+  });
+  const bool needed = !options_.elastic() && !options_.without_missing && !is_second;
+  const std::string line =
+      is_second ? failure.line + "; this node has joined already, and the run waits for the others"
+                : failure.line;
+  const Actions more = needed ? end(failure, std::nullopt) : tell_everybody(Note{line, missing()});
   actions.insert(actions.begin(), more.begin(), more.end());
   return actions;
 }

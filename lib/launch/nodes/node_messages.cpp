@@ -81,8 +81,11 @@ std::pair<const char*, JsonValue> to_message(const Ready& ready) {
                                       {"store", to_value(ready.store)}})};
 }
 std::pair<const char*, JsonValue> to_message(const Failed& failed) {
-  return {"failed", JsonValue::object(
-                        {{"attempt", failed.attempt}, {"failure", to_value(std::optional(failed.failure))}})};
+  JsonValue fields =
+      JsonValue::object({{"attempt", failed.attempt}, {"failure", to_value(std::optional(failed.failure))}});
+  if (failed.node_rank) fields.add("node_rank", *failed.node_rank);
+  if (!failed.host.empty()) fields.add("host", failed.host);
+  return {"failed", std::move(fields)};
 }
 std::pair<const char*, JsonValue> to_message(const Hurry& hurry) {
   return {"hurry", JsonValue::object({{"attempt", hurry.attempt}})};

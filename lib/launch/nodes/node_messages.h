@@ -78,6 +78,9 @@ struct NodeFailure {
 struct Failed {
   int attempt = 0;
   NodeFailure failure;
+  // Of a node that cannot join: which one it is.
+  std::optional<int> node_rank = {};
+  std::string host = {};
 };
 // An error that a rank of the node had written when the attempt failed elsewhere.
 struct EarlierWords {

@@ -155,7 +155,10 @@ std::optional<Failed> read_failed(Fields fields) {
   const int attempt = fields.number<int>("attempt");
   const auto what = failure(fields);
   if (!fields.good || !what) return std::nullopt;
-  return Failed{attempt, *what};
+  Failed failed = {attempt, *what};
+  failed.node_rank = fields.maybe_number<int>("node_rank");
+  if (const JsonValue* const host = fields.object.find("host", Kind::text)) failed.host = host->text;
+  return failed;
 }
 
 std::optional<Ended> read_ended(Fields fields) {

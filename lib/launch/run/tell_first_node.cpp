@@ -24,16 +24,13 @@ NodeFailure cannot_join(const Membership& members, const Error& error) {
           .exit_code = error.exit_code()};
 }
 
-void tell(const Endpoint& first, const NodeKey& key, const NodeFailure& failure) {
+void tell(const Endpoint& first, const NodeKey& key, const Failed& failed) {
   EventLoop loop;
   bool done = false;
   NodeLink* opened = nullptr;
   NodeLink link(
       loop, first, key,
-      {.on_open =
-           [&] {
-             opened->send(Failed{0, failure});
-           },
+      {.on_open = [&] { opened->send(failed); },
        .on_message = [&](const FromFirst& message) { done = !std::holds_alternative<Echo>(message); },
        .on_lost = [&](const std::string&) { done = true; }});
   opened = &link;
@@ -48,7 +45,8 @@ void tell_first_node(const Membership& members, const LaunchOptions& options, co
                      const Error& error) {
   if (members.may_be_first || options.given_key) return;  // the fleetrun that gave the key watches this one
   try {
-    tell(members.meeting, find_node_key(options, environment), cannot_join(members, error));
+    tell(members.meeting, find_node_key(options, environment),
+         {.failure = cannot_join(members, error), .node_rank = members.node_rank, .host = probe_host().name});
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the first node cannot be told
   }
 }

@@ -215,8 +215,8 @@ ModelCard read_model_card(const Metadata& metadata, const std::string& path) {
           .version = text_or(metadata, kVersionKey, "?")};
 }
 
-std::vector<std::string> differences_of_pixels(const ModelCard& was, const ModelCard& now,
-                                               std::string_view set, std::string_view when) {
+std::vector<std::string> differences_of_scale(const ModelCard& was, const ModelCard& now,
+                                              std::string_view set, std::string_view when) {
   std::vector<std::string> lines;
   const auto compare = [&](const char* key, const std::vector<double>& before,
                            const std::vector<double>& value) {
@@ -224,13 +224,19 @@ std::vector<std::string> differences_of_pixels(const ModelCard& was, const Model
       lines.push_back(fmt::format("warning: {}.{} is [{}], and was [{}] {}", set, key, fmt::join(value, ", "),
                                   fmt::join(before, ", "), when));
   };
+  compare("mean", was.mean, now.mean);
+  compare("std", was.deviation, now.deviation);
+  return lines;
+}
+
+std::vector<std::string> differences_of_pixels(const ModelCard& was, const ModelCard& now,
+                                               std::string_view set, std::string_view when) {
+  std::vector<std::string> lines = differences_of_scale(was, now, set, when);
   const auto [channels, height, width] = *was.model.input_shape;
   const auto [now_channels, now_height, now_width] = *now.model.input_shape;
   if (height != now_height || width != now_width)
-    lines.push_back(fmt::format("warning: the images of {} are {}x{} pixels, and were {}x{} {}", set,
-                                now_width, now_height, width, height, when));
-  compare("mean", was.mean, now.mean);
-  compare("std", was.deviation, now.deviation);
+    lines.insert(lines.begin(), fmt::format("warning: the images of {} are {}x{} pixels, and were {}x{} {}",
+                                            set, now_width, now_height, width, height, when));
   return lines;
 }
 

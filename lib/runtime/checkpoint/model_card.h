@@ -56,6 +56,10 @@ ModelCard read_model_card(const Metadata& metadata, const std::string& path);
 std::vector<std::string> differences_of_pixels(const ModelCard& was, const ModelCard& now,
                                                std::string_view set, std::string_view when);
 
+// Of these, the warnings about data.mean and data.std.
+std::vector<std::string> differences_of_scale(const ModelCard& was, const ModelCard& now,
+                                              std::string_view set, std::string_view when);
+
 // A warning if the model with this metadata has as many classes as this one, but others: `["cat", "dog"]` for `["owl", "robin"]`.
 std::string difference_of_classes(const Metadata& was, const ModelCard& now);
 

@@ -1,9 +1,12 @@
 #include "runtime/compile/check_frozen.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error/error.h"
 #include "runtime/graph/builder.h"
@@ -34,6 +37,18 @@ void check_batch_norms(const Program& program, const OpTable& ops) {
   }
 }
 
+// "conv1", "layer1": what comes before the first dot in the names of the parameters, frozen ones too, in the order of the model.
+std::vector<std::string> layers_of(const Program& program) {
+  std::vector<std::string> layers;
+  for (const Value& value : program.values) {
+    const bool is_weight = value.kind == ValueKind::parameter || value.kind == ValueKind::state;
+    if (!is_weight || is_running_statistic(value.name)) continue;
+    const std::string layer = value.name.substr(0, value.name.find('.'));
+    if (std::ranges::find(layers, layer) == layers.end()) layers.push_back(layer);
+  }
+  return layers;
+}
+
 }  // namespace
 
 void check_frozen(const Program& program, const std::vector<std::string>& frozen,
@@ -49,7 +64,7 @@ void check_frozen(const Program& program, const std::vector<std::string>& frozen
           ErrorKind::config,
           fmt::format("model.freeze has \"{}\", wanted the name of a layer, or a pattern such as \"layer1*\"",
                       pattern),
-          "fleetrun --dump_passes DIR writes the names of all parameters");
+          fmt::format("the layers are {}", fmt::join(layers_of(program), ", ")));
   const std::size_t trained = program.of_kind(ValueKind::parameter).size();
   if (trained == 0) throw Error(ErrorKind::config, "model.freeze leaves no parameter to train");
   check_batch_norms(program, context.ops);

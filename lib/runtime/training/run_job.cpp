@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error/error.h"
 #include "base/error/log.h"
@@ -121,6 +123,35 @@ Progress begin_or_resume(const job::JobSpec& job, const DataSets& data, const Lo
   return progress;
 }
 
+// A file of other frameworks does not say how its pixels were scaled.
+std::vector<std::string> differences_of_scale(const Metadata& was, const std::string& path,
+                                              const ModelCard& card) {
+  if (!was.contains("model.name")) return {};
+  try {
+    return differences_of_scale(read_model_card(was, path), card, "data.train",
+                                "when the weights of model.pretrained were trained");
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// torchvision's values are for pixels from 0 to 1.
+void warn_of_units(const job::DataSetSpec& set, std::ostream& out) {
+  const auto are_below_1 = [](const std::vector<double>& values) {
+    return !values.empty() &&
+           std::ranges::all_of(values, [](double value) { return value > 0 && value < 1; });
+  };
+  if (!are_below_1(set.mean) || !are_below_1(set.deviation)) return;
+  std::vector<double> mean = set.mean, deviation = set.deviation;
+  for (std::vector<double>* const values : {&mean, &deviation})
+    for (double& value : *values) value *= 255;
+  out << fmt::format(
+             "warning: data.train.mean and std are for pixels from 0 to 255, and all of them are below 1; for pixels from 0 to 1 "
+             "they would be mean=[{:g}] std=[{:g}]",
+             fmt::join(mean, ","), fmt::join(deviation, ","))
+      << std::endl;
+}
+
 // Of a training that begins with the weights of the file.
 void warn_of_pretrained(const job::ModelSpec& model, const ModelCard& card, std::ostream& out) {
   if (!model.pretrained) return;
@@ -129,6 +160,7 @@ void warn_of_pretrained(const job::ModelSpec& model, const ModelCard& card, std:
   const Metadata was = read_metadata(fd.get());
   for (const std::string& line : {difference_of_classes(was, card), difference_of_split(was, card)})
     if (!line.empty()) out << line << std::endl;
+  for (const std::string& line : differences_of_scale(was, *model.pretrained, card)) out << line << std::endl;
 }
 
 // Every rank checks it, rank 0 says what it found.
@@ -205,6 +237,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   Checkpointing checkpoints({job, world, trainer, card, page, out}, timeline);
   agree_on_program(world, *device, trainer.program_text());
   announce(job, world.env, data, trainer, out);
+  if (world.env.rank == 0) warn_of_units(job.data.train, out);
   announce_choices(world.env, *device, out);
   const UniqueFd claim = make_folders(job, world.env, trainer);
 

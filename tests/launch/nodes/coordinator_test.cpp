@@ -149,6 +149,26 @@ TEST_CASE("a node that cannot join ends the run of those that wait for it, with 
   CHECK(scene.dropped == std::vector<PeerId>{2});
 }
 
+TEST_CASE("hunt 61: a second start on a node that has joined ends nothing but itself") {
+  for (const bool knows_number : {true, false}) {
+    Scene scene({.nodes = 3, .run_id = "run"});
+    Join first = Scene::join(1, 1);
+    if (!knows_number) first.node_rank.reset();
+    first.host = "beta";
+    scene.say(1, Scene::join(1, 0));
+    scene.say(2, first);
+    Failed failed = {0, Scene::failure(0, "node 1 (b) cannot join: log/ is in use", "error")};
+    if (knows_number) failed.node_rank = 1;
+    failed.host = "beta";
+    scene.say(3, failed);
+    CHECK(scene.last<Over>(1) == nullptr);
+    REQUIRE(scene.last<Note>(1) != nullptr);
+    CHECK(
+        scene.last<Note>(1)->line ==
+        "node 1 (b) cannot join: log/ is in use; this node has joined already, and the run waits for the others");
+  }
+}
+
 TEST_CASE("an elastic run goes on without a node that cannot join") {
   Scene scene({.nodes = 3, .least = 1, .run_id = "run", .names = {}, .restart = {}});
   scene.say(1, Scene::join(1, 0));

@@ -120,6 +120,7 @@ void check_refused(const std::vector<std::string>& frozen, const std::string& te
 
 TEST_CASE("model.freeze names what it asks for in vain") {
   check_refused({"conv1", "conv9"}, R"(model.freeze has "conv9", wanted the name of a layer)");
+  check_refused({"conv9"}, "the layers are conv1, bn1, layer1, layer2, layer3, fc");
   check_refused({"bn1.running_mean"}, R"(model.freeze has "bn1.running_mean", wanted the name of a layer)");
   check_refused({"*"}, "model.freeze leaves no parameter to train");
   check_refused(
