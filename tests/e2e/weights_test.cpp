@@ -234,7 +234,7 @@ TEST_CASE("an output folder that cannot be made is reported before the training"
 TEST_CASE("hunt 62: a training warns of initial weights that know other pixels, and of torchvision's units") {
   const Launch launch;
   const auto train = [&](const Words& overrides) {
-    Words words = {kQuickstart, "train.max_steps=1", "train.epochs=null",
+    Words words = {kQuickstart, "train.max_steps=1", "data.test=null", "train.epochs=null",
                    "output.dir=" + (launch.folder / "out")};
     words.insert(words.end(), overrides.begin(), overrides.end());
     const ChildResult result = launch.run_words(words);

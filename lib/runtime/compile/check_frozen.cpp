@@ -62,9 +62,9 @@ void check_frozen(const Program& program, const std::vector<std::string>& frozen
         }))
       throw Error(
           ErrorKind::config,
-          fmt::format("model.freeze has \"{}\", wanted the name of a layer, or a pattern such as \"layer1*\"",
-                      pattern),
-          fmt::format("the layers are {}", fmt::join(layers_of(program), ", ")));
+          fmt::format(
+              "model.freeze has \"{}\", wanted the name of a layer, or a pattern such as \"layer1*\"; the layers are {}",
+              pattern, fmt::join(layers_of(program), ", ")));
   const std::size_t trained = program.of_kind(ValueKind::parameter).size();
   if (trained == 0) throw Error(ErrorKind::config, "model.freeze leaves no parameter to train");
   check_batch_norms(program, context.ops);

@@ -55,7 +55,9 @@ std::vector<Trained> train(const job::JobSpec& job, int ranks) {
 // Frozen layers keep their weights and running statistics to the bit, and all others change and stay finite.
 void check_only_others_train(const job::JobSpec& job, int ranks) {
   const std::vector<Trained> trained = train(job, ranks);
-  for (const auto& [name, values] : trained.front().end) {
+  for (const auto& weight : trained.front().end) {
+    const std::string& name = weight.first;
+    const auto& values = weight.second;
     CAPTURE(name);
     const bool kept = values == trained.front().start.at(name);
     CHECK(kept == is_frozen(job.model.freeze, name));
