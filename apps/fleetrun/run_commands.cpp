@@ -113,21 +113,23 @@ std::string describe_run(const JsonValue& run) {
                                  text_of(run, "pid"), text_of(run, "attempt"), decimal_of(run, "seconds"));
   const JsonMember* ranks = run.find("ranks");
   const bool has_hosts = any_has(ranks, "host"), has_gpus = any_has(ranks, "gpu");
-  const int gpu_width = has_gpus ? 30 : 0;
+  const auto gpu_cell = [&](const std::string& words) {
+    return has_gpus ? fmt::format("{:30}  ", words) : std::string();
+  };
   const auto row = [&](const auto&... cells) {
-    text += fmt::format("{:>4}  {:>7}  {:16}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}  {:{}}  {}", cells...);
+    text += fmt::format("{:>4}  {:>7}  {:16}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}  {}{}", cells...);
     text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
   };
   if (const auto why = wait_of(run)) return text + *why + "\n";
-  row("RANK", "PID", "STATE", "SECONDS", "CPU", "MIB", "LOG AGO", "STEP", has_gpus ? "GPU" : "", gpu_width,
+  row("RANK", "PID", "STATE", "SECONDS", "CPU", "MIB", "LOG AGO", "STEP", gpu_cell("GPU"),
       has_hosts ? "HOST" : "");
   if (ranks == nullptr) return text;
   for (const JsonValue& rank : ranks->value.items) {
     const std::string state = text_of(rank, "state");  // a letter while the process runs
     row(text_of(rank, "rank"), text_of(rank, "pid"), state.size() == 1 ? launch::name_state(state[0]) : state,
         decimal_of(rank, "seconds"), decimal_of(rank, "cpu_seconds"), decimal_of(rank, "memory_mib"),
-        decimal_of(rank, "log_seconds_ago"), text_of(rank, "step"), describe_gpu(rank), gpu_width,
+        decimal_of(rank, "log_seconds_ago"), text_of(rank, "step"), gpu_cell(describe_gpu(rank)),
         has_hosts ? text_of(rank, "host") : "");
   }
   return text + stragglers_in(run);

@@ -60,7 +60,8 @@ void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric)
   run.out << std::flush;
 }
 
-// A restart before the first checkpoint reads model.pretrained again. By its name, because the file in a checkpoint may be the same one, and stays.
+// A restart before the first checkpoint reads model.pretrained again. The name counts, because a checkpoint has the same file under another name,
+// which stays.
 void require_not_set_aside(const std::string& pretrained, const Run& run) {
   std::error_code problem;
   const auto path = std::filesystem::canonical(pretrained, problem);
