@@ -370,17 +370,17 @@ void NodeSession::on_message(const FromFirst& message) {
 void NodeSession::on_places(const Places& places) {
   if (places.nodes.empty() || std::cmp_greater_equal(node_rank_, places.nodes.size()))
     return on_lost("it sent a place that the run does not have");
+  taking_over_.reset();
   search_.end();
   known_ = {node_rank_, places.run_id, places.nodes, places.attempt, places.restarts};
   restarts_ = {places.restarts};
   for (const std::int64_t age : places.restart_ages)
     restarts_.began.push_back(Clock::now() - std::chrono::nanoseconds(age));
-  if (node_rank_ < 0) return taking_over_.reset();
+  if (node_rank_ < 0) return;
   (placed_ ? next_places_ : placed_) = known_;
   attempt_ = places.attempt;
   seen_.be_ready({places.attempt, static_cast<int>(places.nodes.size()), node_rank_});
   options_.join.address = places.nodes[static_cast<std::size_t>(node_rank_)].address;
-  end_takeover();
 }
 
 void NodeSession::send(const FromNode& message) {

@@ -158,7 +158,6 @@ class NodeSession {
   void begin_taking_over(const std::string& why);
   void look_for_successor();
   bool serve_as_successor();
-  void end_takeover();
   void join_found(std::unique_ptr<NodeLink> link);
   void go_on_looking(const std::string& why);
   void give_up_looking();

@@ -104,17 +104,11 @@ bool NodeSession::serve_as_successor() {
   options_.join.coordinates = true;
   server_ = std::make_unique<NodeServer>(loop_, std::move(listening), options_.key, std::move(options));
   link_ = std::make_unique<NodeLink>(loop_, own, options_.key, listener(), kSuccessor);
-  return true;
-}
-
-// Only now do enough nodes meet here: the others may go on elsewhere.
-void NodeSession::end_takeover() {
-  if (!std::exchange(taking_over_, std::nullopt) || !server_) return;
-  std::string line = "this node has taken over from the first node";
+  std::string line = "this node takes over from the first node if more than half of the nodes meet here";
   if (options_.members.addresses.empty())
-    line += fmt::format("; nodes that come from now on need --master={}:{}", own_address(),
-                        options_.members.meeting.port);
+    line += fmt::format("; nodes that come from now on need --master={}", own.describe());
   say_(line);
+  return true;
 }
 
 // Called by the link that is found.
