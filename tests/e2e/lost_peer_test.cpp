@@ -118,7 +118,7 @@ ChildResult run_with_slow_end_of_rank_1(const Launch& launch, const std::string&
                           "        if rank == 1:\n"
                           "            open('closed', 'w')\n"
                           "            for pid in (0, 2): wait_for(f'noticed.{pid}')\n"
-                          "            time.sleep(0.3)\n"  // longer than the others take to end
+                          "            time.sleep(0.3)\n"  // what it tidies up takes longer than a stop would
                           "            " +
                           end +
                           "\n"
@@ -203,7 +203,7 @@ TEST_CASE("hunt 60: an error counts also if the rank then lost its peers itself"
        {"raise RuntimeError('Timed out waiting 30000ms for recv operation to complete')",
         "import threading\n"
         "            def pin():\n"
-        "                time.sleep(0.3)\n"  // longer than the main thread takes to print its exception
+        "                threading.main_thread().join()\n"  // which ends after it has printed its exception
         "                raise ConnectionResetError('Connection reset by peer')\n"
         "            threading.Thread(target=pin).start()"}) {
     CAPTURE(then);
