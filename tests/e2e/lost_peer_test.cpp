@@ -103,27 +103,33 @@ TEST_CASE("hunt 45: an error that the rank had handled before it lost its peer d
 // Rank 1 closes its connections and is then busy for a while, as in a `finally`, and does what `end` says. The others lose their peer.
 ChildResult run_with_slow_end_of_rank_1(const Launch& launch, const std::string& end,
                                         const std::string& loss) {
-  launch.folder.write("train.py",
-                      "import os, signal, sys, time, traceback\n"
-                      "rank = int(os.environ['RANK'])\n"
-                      "def wait_for(name):\n    while not os.path.exists(name): time.sleep(0.01)\n"
-                      "def main():\n"
-                      "    try:\n"
-                      "        if rank == 1: raise KeyError('img_path')\n"
-                      "        wait_for('closed')\n"
-                      "        " +
-                          loss +
-                          "\n"
-                          "    finally:\n"
-                          "        if rank == 1:\n"
-                          "            open('closed', 'w')\n"
-                          "            for pid in (0, 2): wait_for(f'noticed.{pid}')\n"
-                          "            time.sleep(0.3)\n"  // what it tidies up takes longer than a stop would
-                          "            " +
-                          end +
-                          "\n"
-                          "if rank != 1: open(f'noticed.{rank}', 'w')\n"
-                          "main()\n");
+  launch.folder.write(
+      "train.py",
+      "import os, signal, sys, time, traceback\n"
+      "rank = int(os.environ['RANK'])\n"
+      "def wait_for(name):\n    while not os.path.exists(name): time.sleep(0.01)\n"
+      "def wait_for_end_of(other):\n"
+      "    while not os.path.islink(f'pid.{other}'): time.sleep(0.01)\n"
+      "    pid = os.readlink(f'pid.{other}')\n"
+      "    while os.path.exists(f'/proc/{pid}/exe'): time.sleep(0.01)\n"  // not of one that has ended
+
+      "def main():\n"
+      "    try:\n"
+      "        if rank == 1: raise KeyError('img_path')\n"
+      "        wait_for('closed')\n"
+      "        " +
+          loss +
+          "\n"
+          "    finally:\n"
+          "        if rank == 1:\n"
+          "            open('closed', 'w')\n"
+          "            for other in (0, 2): wait_for_end_of(other)\n"
+          "            time.sleep(0.3)\n"  // what it tidies up takes longer than a stop would
+          "            " +
+          end +
+          "\n"
+          "if rank != 1: os.symlink(str(os.getpid()), f'pid.{rank}')\n"
+          "main()\n");
   return launch.run_words({"--nproc_per_node=3", "train.py"});
 }
 
