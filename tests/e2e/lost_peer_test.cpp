@@ -112,7 +112,6 @@ ChildResult run_with_slow_end_of_rank_1(const Launch& launch, const std::string&
       "    while not os.path.islink(f'pid.{other}'): time.sleep(0.01)\n"
       "    pid = os.readlink(f'pid.{other}')\n"
       "    while os.path.exists(f'/proc/{pid}/exe'): time.sleep(0.01)\n"  // not of one that has ended
-
       "def main():\n"
       "    try:\n"
       "        if rank == 1: raise KeyError('img_path')\n"
