@@ -86,7 +86,7 @@ std::string stragglers_in(const JsonValue& run) {
   return text;
 }
 
-// "97 %, 40960 MiB, 61 C, 412 W", as far as it is known; "" without a GPU.
+// "97 %, 40960 MiB, 61 C, 412 W", with the parts that the driver says. Without a GPU it is "".
 std::string describe_gpu(const JsonValue& rank) {
   const JsonValue* const gpu = rank.find("gpu", Kind::object);
   if (gpu == nullptr) return "";

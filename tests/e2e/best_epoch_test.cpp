@@ -333,7 +333,7 @@ TEST_CASE("best weights that were removed from output.dir come back from the che
   CHECK(launch.best() == best);
 }
 
-TEST_CASE("a training whose best weights were all removed says so, and keeps the best of the later epochs") {
+TEST_CASE("a training warns if all its best weights were removed, and keeps the best of the later epochs") {
   const Training launch;
   REQUIRE(train(launch, {"train.epochs=2"}).code == 0);
   fs::remove(launch.folder / "output/best.safetensors");

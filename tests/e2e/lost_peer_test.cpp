@@ -55,8 +55,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "hunt 45: the oldest error of the ranks that had not ended is told, and none of another lost connection") {
+TEST_CASE("hunt 45: the report tells the oldest error of the running ranks, and skips lost connections") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   launch.folder.write(
@@ -280,7 +279,7 @@ TEST_CASE("hunt 51: an aborted rank that tells of a lost peer leads to the error
                 result.err);
 }
 
-TEST_CASE("hunt 51: a hang that follows an exception is told with it") {
+TEST_CASE("hunt 51: the report of a hang tells the exception that came before it") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   launch.folder.write("train.py",
@@ -295,7 +294,8 @@ TEST_CASE("hunt 51: a hang that follows an exception is told with it") {
   CHECK(launch.report()["earlier_error"]["rank"] == 1);
 }
 
-TEST_CASE("hunt 48: the error of a rank that logs it and ends with 0 is told, and none that all ranks have") {
+TEST_CASE(
+    "hunt 48: the report tells the error of a rank that logs it and ends with 0, and skips errors that all ranks have") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   launch.folder.write("train.py",

@@ -35,7 +35,7 @@ struct KeptTime {
   std::array<std::atomic<std::int64_t>, kTimeUses> spent_ns{};
 };
 
-// What the GPU of the rank does, as far as it is known.
+// What the driver says about the GPU of the rank.
 class GpuLoadPage {
  public:
   void write(const GpuLoad& load);

@@ -45,7 +45,7 @@ class Nvml {
   // All GPUs, in the driver's order, which is that of the PCI bus. None if it does not work.
   std::optional<std::vector<GpuFact>> read() const;
 
-  // Of the GPU at this place of the PCI bus, "0000:3B:00.0". None if there is no such GPU.
+  // Of the GPU at this place of the PCI bus, "0000:3B:00.0". If the GPU does not exist, the result is empty.
   std::optional<GpuLoad> read_load(const std::string& bus_id) const;
 
  private:

@@ -63,7 +63,7 @@ std::vector<Event> HeldDeaths::take(const Event& event, const Verdict& verdict) 
   return ready;
 }
 
-// Only what is handled behind the first failure needs to know that it has ended by itself, too.
+// The Supervisor ignores the mark of the first death, because that death is the cause.
 std::vector<Event> HeldDeaths::release() {
   std::vector<Event> ready;
   for (WorkerExited& death : held_) {

@@ -23,7 +23,7 @@ TEST_CASE("what the driver does not say about a GPU is not known") {
         GpuLoad{.memory_used = std::int64_t{300} << 20, .memory_total = std::int64_t{80} << 30});
 }
 
-TEST_CASE("without such a GPU, a driver, or a driver that works there is no load") {
+TEST_CASE("the load is empty if the GPU, the driver or a working driver is missing") {
   CHECK_FALSE(Nvml(FAKE_NVML).read_load("0000:07:00.0"));
   CHECK_FALSE(Nvml("no-such-library.so.1").read_load("0000:01:00.0"));
   ::setenv("FAKE_NVML", "broken", 1);

@@ -63,7 +63,7 @@ class Checkpointing {
   // On rank 0. The best weights so far, which every checkpoint from now on has, too; closed: there are none. After resume() they are those of
   // the checkpoint, if it has any, until another call.
   void set_best(UniqueFd weights);
-  // Where the checkpoint that was loaded has them; "": there is no checkpoint. The file may be missing.
+  // The path of the best weights in the checkpoint that was loaded, or "" without a checkpoint. The file may be missing.
   const std::string& loaded_best() const { return loaded_best_; }
 
   // Call it after each step, and after each batch of an evaluation. `last`: no step of the training is left. Returns true
