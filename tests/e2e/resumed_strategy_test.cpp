@@ -10,8 +10,7 @@
 namespace fleetrun::resumed_strategy_test {
 namespace {
 
-using saved_training::kill_when, saved_training::newest, saved_training::saved, saved_training::train,
-    saved_training::Training;
+using saved_training::kill_when, saved_training::newest, saved_training::train, saved_training::Training;
 
 TEST_CASE("merged gradients of another scale are left out of a training that goes on, and it says so") {
   const Training launch("lenet");
