@@ -51,18 +51,22 @@ TEST_CASE("W7: a rank that cleans up at SIGTERM has the time for it, with its he
   CHECK_FALSE(is_alive(helper));
 }
 
-// A shell that ends at SIGTERM, and its program, which takes a moment to save.
-std::string wrapper_of_a_program_that_saves(const std::string& reader) {
-  return "sh -c 'trap \"sleep 0.3; echo saved; exit 0\" TERM; echo $$ > up.new && mv up.new up; while :; do sleep 0.02; done'" +
-         reader + "\necho end\n";
+// A shell that ends at SIGTERM, and its program, which has a handler.
+std::string wrapper_of(const std::string& handler, const std::string& reader) {
+  return "sh -c 'trap \"" + handler +
+         "\" TERM; echo $$ > up.new && mv up.new up; while :; do sleep 0.02; done'" + reader + "\necho end\n";
 }
 
+// The shell starts the reader after the program. Until then, the program cannot print.
+const std::string kReader = " | sh -c 'echo $$ > reader.new && mv reader.new reader; exec cat'";
+
 TEST_CASE("hunt 1: the program of a shell script has the grace, also with a pipe") {
-  for (const char* reader : {"", " | cat"}) {
+  for (const std::string& reader : {std::string(), kReader}) {
     const ScriptLaunch launch;
-    ChildProcess process(launch.script_command({}, wrapper_of_a_program_that_saves(reader)),
+    ChildProcess process(launch.script_command({}, wrapper_of("sleep 0.3; echo saved; exit 0", reader)),
                          launch.options());
     const pid_t program = launch.pid_in("up");
+    if (!reader.empty()) launch.pid_in("reader");
     process.send(SIGTERM);
     const ChildResult result = process.wait();
     CHECK(result.code == 143);
@@ -153,11 +157,10 @@ TEST_CASE("the last words of a rank arrive through a pipe, whatever its exit cod
 TEST_CASE("hunt 1: a program that takes back its handler while it saves is left alone") {
   for (const char* second : {"trap - TERM", "trap \\\"\\\" TERM"}) {
     const ScriptLaunch launch;
-    const std::string program = std::string("sh -c 'trap \"") + second +
-                                "; sleep 0.4; echo saved; exit 0\" TERM; echo $$ > up.new && mv up.new up; "
-                                "while :; do sleep 0.02; done' | cat\necho end\n";
-    ChildProcess process(launch.script_command({}, program), launch.options());
+    const std::string handler = std::string(second) + "; sleep 0.4; echo saved; exit 0";
+    ChildProcess process(launch.script_command({}, wrapper_of(handler, kReader)), launch.options());
     launch.pid_in("up");
+    launch.pid_in("reader");
     process.send(SIGTERM);
     CHECK(process.wait().code == 143);
     CHECK_MESSAGE(contains(launch.folder.read("log/workerlog.0"), "saved\n"),
