@@ -72,16 +72,6 @@ struct ClampGradient {
   __device__ float operator()(float y, float dy) const { return y > 0.0F && y < highest ? dy : 0.0F; }
 };
 
-// The bytes of a From read and those of a To written per element. Predicted share of the memory bandwidth: 0.83.
-template <typename From, typename To>
-__global__ void cast_packs(const From* x, To* y, std::int64_t elements, std::int64_t packs) {
-  each_pack<kWide>(elements, packs, [&]<int N>(std::int64_t at, std::integral_constant<int, N>) {
-    float values[N];
-    load<From>(x, at, values);
-    store<To>(y, at, values);
-  });
-}
-
 // Philox4x32-10 as in lib/runtime/tensor/philox.cpp.
 __device__ void philox(std::uint64_t key, std::uint64_t high, std::uint64_t low, std::uint32_t (&x)[4]) {
   auto key0 = static_cast<std::uint32_t>(key), key1 = static_cast<std::uint32_t>(key >> 32);
@@ -169,15 +159,6 @@ void clamp(Number type, const void* x, void* y, float highest, std::int64_t coun
 void clamp_grad(Number type, const void* y, const void* dy, void* dx, float highest, std::int64_t count,
                 cudaStream_t stream) {
   map(type, y, dy, dx, ClampGradient{highest}, count, stream);
-}
-
-void cast(const void* x, Number from, void* y, Number to, std::int64_t count, cudaStream_t stream) {
-  for_type(from, [&]<typename From>() {
-    for_type(to, [&]<typename To>() {
-      start_elements(cast_packs<From, To>, (count + kWide - 1) / kWide, stream, static_cast<const From*>(x),
-                     static_cast<To*>(y), count);
-    });
-  });
 }
 
 void dropout(Number type, const void* x, void* y, const Drop& drop, std::int64_t count, cudaStream_t stream) {

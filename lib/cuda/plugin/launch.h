@@ -24,7 +24,6 @@ void clamp(Number type, const void* x, void* y, float highest, std::int64_t coun
            cudaStream_t stream);  // to 0..highest
 void clamp_grad(Number type, const void* y, const void* dy, void* dx, float highest, std::int64_t count,
                 cudaStream_t stream);  // dy where 0 < y < highest
-void cast(const void* x, Number from, void* y, Number to, std::int64_t count, cudaStream_t stream);
 
 struct Drop {
   std::uint64_t seed, high;  // key and upper counter of the random numbers

@@ -1,4 +1,4 @@
-// Kernels over lists of tensors as plain functions, as in launch.h: the optimizers, limits of gradients, loss scaling. The
+// Kernels over lists of tensors as plain functions, as in launch.h: the optimizers, limits of gradients, casts, loss scaling. The
 // arrays of each TensorArrays are named where its function is declared.
 #pragma once
 #include <cuda_runtime_api.h>
@@ -69,6 +69,9 @@ struct GlobalNorm {
 };
 // `scratch` has one float.
 void clip_by_global_norm(TensorList<1> tensors, const GlobalNorm& norm, float* scratch, cudaStream_t stream);
+
+// casts.cu
+void cast(TensorList<2> tensors /* x, y */, Number from, Number to, cudaStream_t stream);
 
 // loss_scaling.cu
 void scale_loss(const float* x, const float* scale, float* y, cudaStream_t stream);

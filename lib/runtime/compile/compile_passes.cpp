@@ -24,6 +24,7 @@
 #include "runtime/passes/cast_forward.h"
 #include "runtime/passes/feed_pixels.h"
 #include "runtime/passes/gather_parameters.h"
+#include "runtime/passes/join_small_ops.h"
 #include "runtime/passes/keep_own_updates.h"
 #include "runtime/passes/pipeline/assign_stages.h"
 #include "runtime/passes/pipeline/stage_program.h"
@@ -182,6 +183,12 @@ void keep_own_part(Compilation& compilation) {
                    shards_gradients(context.strategy) ? OwnGradients::alone : OwnGradients::kept);
   keep_own_updates(compilation.evaluation, place);
   verify(compilation.evaluation, context.ops);
+}
+
+void join_launches(Compilation& compilation) {
+  const OpTable& ops = compilation.context.ops;
+  for (Program* program : {&compilation.training, &compilation.evaluation}) join_small_ops(*program, ops);
+  verify(compilation.evaluation, ops);
 }
 
 }  // namespace fleetrun::runtime

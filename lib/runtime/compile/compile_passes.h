@@ -32,6 +32,9 @@ void gather_kept_values(Compilation& compilation);
 // Cuts both programs into the stages of a pipeline (assign_stages.h).
 void cut_stages(Compilation& compilation);
 
+// What a device with streams starts as one kernel becomes one op, in both programs (join_small_ops.h).
+void join_launches(Compilation& compilation);
+
 // Keeps the whole program, and in both programs the stage of this rank (stage_program.h).
 void keep_own_stage(Compilation& compilation);
 

@@ -172,6 +172,15 @@ constexpr std::array kDividing = {
     Pass{"keep_own_updates", has_no_stages, keep_own_part},
 };
 
+// 5. For a device that starts its kernels one by one. In a pipeline, the casts of all micro-batches would become one.
+constexpr std::array kStarting = {
+    Pass{"join_launches", has_no_stages, join_launches},
+};
+
+bool starts_kernels(const Compilation& compilation) {
+  return compilation.target != nullptr && compilation.target->device.streams() != nullptr;
+}
+
 void run(const Pass& pass, Compilation& compilation) {
   pass.run(compilation);
   verify(compilation.training, compilation.context.ops);
@@ -217,6 +226,7 @@ void run_passes(Compilation& compilation, const PassWatcher& watcher) {
   check_device(compilation);
   if (compilation.target != nullptr) run_wanted(kPlacing, compilation);
   if (compilation.rank) run_wanted(kDividing, compilation);
+  if (starts_kernels(compilation)) run_wanted(kStarting, compilation);
 }
 
 }  // namespace fleetrun::runtime

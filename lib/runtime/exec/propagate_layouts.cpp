@@ -58,7 +58,7 @@ class Propagation {
     const auto kernel = device_.kernels().find(op.type);
     if (kernel == device_.kernels().end() || !kernel->second.waits_for_reader) return false;
     const ValueId from = op.inputs.front(), to = op.outputs.front();
-    if (!is_weight(program_.value(from))) return false;
+    if (op.inputs.size() > 1 || !is_weight(program_.value(from))) return false;
     casts_.try_emplace({from, program_.value(to).dtype}, to);
     return !decided(from);
   }

@@ -31,4 +31,18 @@ LayoutChoice as_they_lie(const LayoutQuery& query, Device&) {
   return choice;
 }
 
+LayoutChoice as_casts_lie(const LayoutQuery& query, Device& device,
+                          Layout (*layout_in)(const Value&, DType)) {
+  const Op& op = query.op.op();
+  LayoutChoice choice = as_they_lie(query, device);
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const Value &x = query.op.program().value(op.inputs[i]), &y = query.op.program().value(op.outputs[i]);
+    if (query.input_free[i])
+      choice.inputs[i] = layout_in(y, x.dtype);
+    else
+      choice.outputs[i] = layout_in(x, y.dtype);
+  }
+  return choice;
+}
+
 }  // namespace fleetrun::runtime

@@ -14,4 +14,8 @@ LayoutChoice like_first_input(const LayoutQuery& query, Device&);
 // lie like their parameters anyhow.
 LayoutChoice as_they_lie(const LayoutQuery& query, Device&);
 
+// For casts: y lies as x does. If x is a parameter that nobody has laid out yet, x lies as the reader of y wants that.
+// `layout_in` is the device's layout of a value if the value had another type.
+LayoutChoice as_casts_lie(const LayoutQuery& query, Device& device, Layout (*layout_in)(const Value&, DType));
+
 }  // namespace fleetrun::runtime

@@ -1,6 +1,6 @@
 // The same numbers in another floating-point type; narrowing rounds to the nearest, ties to even.
-//   y = x          x f32, f16 or bf16, any shape;  y like x, but of the type asked for
-//   dx = dy, cast back to the type of x
+//   y = x          of each x of the list: f32, f16 or bf16, any shape, all of one type;  y like x, but of the type asked for
+//   dx = dy, cast back to the type of x, for lists of one
 //   attributes: dtype "f32" | "f16" | "bf16"
 // Throws Error(config) for other types.
 #include <fmt/format.h>
@@ -13,12 +13,19 @@ namespace {
 bool floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
 void infer_cast(Inference& op) {
-  const Value& x = op.input("x");
-  if (!floating(x.dtype)) op.fail(fmt::format("x is {}, wanted f32, f16 or bf16", describe(x.dtype)));
+  const DType from = op.input("x").dtype;
+  if (!floating(from)) op.fail(fmt::format("x is {}, wanted f32, f16 or bf16", describe(from)));
   const std::optional<DType> dtype = parse_dtype(op.text("dtype"));
   if (!dtype || !floating(*dtype))
     op.fail(fmt::format("dtype is \"{}\", wanted \"f32\", \"f16\" or \"bf16\"", op.text("dtype")));
-  op.set_output("y", Shape(x.shape), *dtype);
+  const auto x = op.input_ids("x"), y = op.output_ids("y");
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Value& value = op.program().value(x[i]);
+    if (value.dtype != from)
+      op.fail(fmt::format("{} is {}, wanted {} like the first of the list", value.name, describe(value.dtype),
+                          describe(from)));
+    op.set(y[i], Shape(value.shape), *dtype);
+  }
 }
 
 void grad_cast(GradientRule& rule) {
@@ -36,8 +43,11 @@ std::vector<Sample> cast_samples() {
 }  // namespace
 
 OpDef cast() {
-  return {
-      .inputs = {"x"}, .outputs = {"y"}, .infer = infer_cast, .gradient = grad_cast, .samples = cast_samples};
+  return {.inputs = {"x*"},
+          .outputs = {"y*"},
+          .infer = infer_cast,
+          .gradient = grad_cast,
+          .samples = cast_samples};
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -4,7 +4,8 @@
 #include <numeric>
 #include <vector>
 
-#include "cuda/plugin/simple_kernel.h"
+#include "cuda/plugin/op_tensors.h"
+#include "cuda/plugin/updates.h"
 #include "runtime/ops/rules/dropout.h"
 #include "runtime/ops/rules/elementwise.h"
 
@@ -70,19 +71,20 @@ std::unique_ptr<Kernel> make_clamp_grad(const OpView& op, Device& device) {
 }
 
 std::unique_ptr<Kernel> make_cast(const OpView& op, Device& device) {
-  return simple_kernel(op, device,
-                       [x = op.input_id("x"), y = op.output_id("y"), from = number_of(op, op.input("x")),
-                        to = number_of(op, op.output("y")), count = runtime::count_of(op.input("x").shape)](
-                           const RunContext& context, cudaStream_t stream) {
-                         cast(context.data[x], from, context.data[y], to, count, stream);
-                       });
+  OpTensors<2> tensors;
+  const auto x = op.input_ids("x"), y = op.output_ids("y");
+  for (std::size_t i = 0; i < x.size(); ++i)
+    tensors.add({x[i], y[i]}, runtime::count_of(op.program().value(x[i]).shape));
+  return simple_kernel(
+      op, device,
+      [tensors = std::move(tensors), from = number_of(op, op.input("x")), to = number_of(op, op.output("y"))](
+          const RunContext& context, cudaStream_t stream) mutable {
+        cast(tensors.in(context), from, to, stream);
+      });
 }
 
-// As x lies; where x is a parameter that nobody has laid out, as whoever waits for y wants that.
-LayoutChoice choose_cast(const LayoutQuery& query, Device&) {
-  const Value &x = query.op.input("x"), &y = query.op.output("y");
-  if (query.input_free.front()) return {{layout_in(y, x.dtype)}, {y.layout}};
-  return {{x.layout}, {layout_in(x, y.dtype)}};
+LayoutChoice choose_cast(const LayoutQuery& query, Device& device) {
+  return runtime::as_casts_lie(query, device, layout_in);
 }
 
 constexpr const char* kDraws = "dropout draws by the number of the step";

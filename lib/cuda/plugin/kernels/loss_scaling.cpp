@@ -78,12 +78,13 @@ std::unique_ptr<Kernel> make_zero(const OpView& op, Device& device) {
 }
 
 std::unique_ptr<Kernel> make_cast_gradient(const OpView& op, Device& device) {
-  return simple_kernel(
-      op, device,
-      [grad = op.input_id("grad"), out = op.output_id("out"), to = number_of(op, op.output("out")),
-       count = elements_of(op, op.input("grad"))](const RunContext& context, cudaStream_t stream) {
-        cast(context.data[grad], Number::f32, context.data[out], to, count, stream);
-      });
+  OpTensors<2> tensors;
+  tensors.add({op.input_id("grad"), op.output_id("out")}, elements_of(op, op.input("grad")));
+  return simple_kernel(op, device,
+                       [tensors = std::move(tensors), to = number_of(op, op.output("out"))](
+                           const RunContext& context, cudaStream_t stream) mutable {
+                         cast(tensors.in(context), Number::f32, to, stream);
+                       });
 }
 
 LayoutChoice choose_cast_gradient(const LayoutQuery& query, Device&) {

@@ -1,8 +1,13 @@
 // Casts the elements as they lie; oneDNN 2.6 has no f16 on the processor.
+#include <span>
+#include <utility>
+#include <vector>
+
 #include "base/number/half.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/loops/narrow.h"
 #include "runtime/kernels/cpu/onednn/cpu_device.h"
+#include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
@@ -69,24 +74,38 @@ CastRange fastest_range(DType from, DType to) {
   return range_of(from, to);
 }
 
-// Of the first input and the first output.
-std::unique_ptr<Kernel> make_cast(const OpView& op, Device&) {
-  const ValueId from = op.op().inputs.front(), to = op.op().outputs.front();
-  const Value& x = op.program().value(from);
-  const auto count = static_cast<std::int64_t>(x.bytes() / size_of(x.dtype));
-  return simple_kernel([range = fastest_range(x.dtype, op.program().value(to).dtype), count, from,
-                        to](const RunContext& context) {
-    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
-      range(context.data[from], context.data[to], begin, end);
-    });
+struct CastTensor {
+  ValueId from, to;
+  std::int64_t count;  // of elements
+};
+
+std::unique_ptr<Kernel> make_cast_of(const OpView& op, std::span<const ValueId> from,
+                                     std::span<const ValueId> to) {
+  const Program& program = op.program();
+  std::vector<CastTensor> tensors;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const Value& x = program.value(from[i]);
+    tensors.push_back({from[i], to[i], static_cast<std::int64_t>(x.bytes() / size_of(x.dtype))});
+  }
+  const CastRange range = fastest_range(program.value(from.front()).dtype, program.value(to.front()).dtype);
+  return simple_kernel([range, tensors = std::move(tensors)](const RunContext& context) {
+    for (const CastTensor& tensor : tensors)
+      parallel_for(tensor.count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
+        range(context.data[tensor.from], context.data[tensor.to], begin, end);
+      });
   });
 }
 
-// As x lies; where x is a parameter that nobody has laid out, as whoever waits for y wants that.
-LayoutChoice choose_cast(const LayoutQuery& query, Device&) {
-  const Value &x = query.op.input("x"), &y = query.op.output("y");
-  if (query.input_free.front()) return {{layout_in(y, x.dtype)}, {y.layout}};
-  return {{x.layout}, {layout_in(x, y.dtype)}};
+std::unique_ptr<Kernel> make_cast(const OpView& op, Device&) {
+  return make_cast_of(op, op.input_ids("x"), op.output_ids("y"));
+}
+
+std::unique_ptr<Kernel> make_cast_gradient(const OpView& op, Device&) {
+  return make_cast_of(op, op.input_ids("grad"), op.output_ids("out"));
+}
+
+LayoutChoice choose_cast(const LayoutQuery& query, Device& device) {
+  return as_casts_lie(query, device, layout_in);
 }
 
 LayoutChoice choose_cast_gradient(const LayoutQuery& query, Device&) {
@@ -96,7 +115,9 @@ LayoutChoice choose_cast_gradient(const LayoutQuery& query, Device&) {
 
 }  // namespace
 
-KernelDef cast_gradient_kernel() { return {.choose_layouts = choose_cast_gradient, .make = make_cast}; }
+KernelDef cast_gradient_kernel() {
+  return {.choose_layouts = choose_cast_gradient, .make = make_cast_gradient};
+}
 
 KernelDef cast_kernel() {
   return {.choose_layouts = choose_cast, .make = make_cast, .waits_for_reader = true};
