@@ -142,6 +142,68 @@ TEST_CASE("an exception is named whatever its message says, and not if the scrip
             .empty());
 }
 
+TEST_CASE(
+    "hunt 63: with stderr apart, an error there is not the cause if the script caught it and went on to stdout") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import os, sys, time, traceback\n"
+                      "def load():\n    raise OSError('shard 3: checksum mismatch')\n"
+                      "def main():\n"
+                      "    try: load()\n"
+                      "    except OSError: traceback.print_exc()\n"
+                      "    os.utime(2, (time.time() - 10, time.time() - 10))\n"  // as if it was written then
+                      "    print('ERROR: the validation loss diverged', flush=True)\n"
+                      "    sys.exit(1)\n"
+                      "main()\n");
+  for (const char* apart : {"--tee=2", "--redirects=1"}) {
+    const ChildResult result = launch.run_words({"--nproc_per_node=1", apart, "train.py"});
+    CHECK(result.code == 1);
+    CHECK_FALSE_MESSAGE(contains(result.err, "rank 0 exited with code 1: OSError"), result.err);
+    CHECK_MESSAGE(contains(result.err, "ERROR: the validation loss diverged\n"), result.err);
+  }
+}
+
+TEST_CASE(
+    "hunt 66: with stderr apart, the cause is found in either log, and the last lines of both are shown") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const std::string load = "import logging, sys, time\ndef load():\n    raise OSError('no shard 3')\n";
+  const std::string logged = "try: load()\nexcept OSError: logging.exception('the training failed')\n";
+  const std::vector<std::string> scripts = {
+      load + "logging.basicConfig()\n" + logged +
+          "time.sleep(1.2)\nprint('closing the writers')\nsys.exit(1)\n",
+      load + "logging.basicConfig(stream=sys.stdout)\n" + logged +
+          "print('process group has NOT been destroyed', file=sys.stderr)\nsys.exit(1)\n"};
+  for (const std::string& script : scripts) {
+    const Launch launch;
+    launch.folder.write("train.py", script);
+    const ChildResult result = launch.run_words({"--nproc_per_node=1", "--redirects=2", "train.py"});
+    CHECK(result.code == 1);
+    CHECK_MESSAGE(contains(result.err, "fleetrun: OSError: no shard 3 ("), result.err);
+    for (const char* log : {"workerlog.0", "workerlog.0.err"})
+      CHECK_MESSAGE(contains(result.err, std::string("the last lines of log/") + log + ":\n"), result.err);
+  }
+}
+
+TEST_CASE("hunt 66: with stderr apart, the earlier error of a rank may be in either log") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import logging, os, sys, time, warnings\n"
+                      "warnings.warn('deprecated')\n"
+                      "logging.basicConfig(stream=sys.stdout)\n"
+                      "if os.environ['RANK'] == '1':\n"
+                      "    try: open('/no/such/shard')\n"
+                      "    except OSError: logging.exception('rank 1 gives up')\n"
+                      "    open('failed', 'w')\n"
+                      "    time.sleep(60)\n"
+                      "while not os.path.exists('failed'): time.sleep(0.01)\n"
+                      "raise ConnectionResetError('Connection reset by peer')\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "--redirects=2", "train.py"});
+  CHECK(result.code == 1);
+  CHECK_MESSAGE(contains(result.err, "rank 1 had written an error before: FileNotFoundError: "), result.err);
+}
+
 TEST_CASE("handled_then_killed.py: an exception that was handled is not tied to a later SIGKILL") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   CHECK(exception_of("import traceback, os, signal\n"

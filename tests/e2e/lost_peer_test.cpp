@@ -238,6 +238,43 @@ TEST_CASE("hunt 54: an error that a silent rank has logged long before is not to
   CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
 }
 
+// Every rank warns at the start, and then prints nothing for a long time.
+const char* const kWarnsAtStart =
+    "import atexit, os, time, traceback\n"
+    "rank = int(os.environ['RANK'])\n"
+    "def wait_for(name):\n    while not os.path.exists(name): time.sleep(0.01)\n"
+    "try: import no_such_fast_attention\nexcept ImportError: traceback.print_exc()\n"
+    "os.utime(2, (time.time() - 10, time.time() - 10))\n"  // as if it was written then
+    "open(f'warned.{rank}', 'w')\n";
+
+TEST_CASE("hunt 63: the error of one rank comes before what several ranks have written at the start") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py", std::string(kWarnsAtStart) +
+                                      "def end():\n    open('failed', 'w')\n    time.sleep(60)\n"
+                                      "if rank == 2:\n"
+                                      "    atexit.register(end)\n"
+                                      "    raise ValueError('bad label 1001')\n"
+                                      "wait_for('failed')\n"
+                                      "time.sleep(60)\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=3", "--timeout=3", "train.py"});
+  CHECK_MESSAGE(contains(result.err, "rank 2 had written an error before: ValueError: bad label 1001 ("),
+                result.err);
+}
+
+TEST_CASE("hunt 63: what a rank that ended with 0 has written long before is not told as an earlier error") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py", std::string(kWarnsAtStart) +
+                                      "if rank == 1: os._exit(0)\n"
+                                      "wait_for('warned.1')\n"
+                                      "os.ftruncate(2, 0)\n"  // its own warning is out of sight
+                                      "raise ConnectionResetError('Connection reset by peer')\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
+  CHECK(result.code == 1);
+  CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
+}
+
 TEST_CASE("hunt 51: the lines below an exception may be those that tell of a lost peer") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   for (

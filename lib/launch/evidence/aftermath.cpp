@@ -10,6 +10,7 @@
 #include <re2/re2.h>
 
 #include "launch/evidence/log_lines.h"
+#include "launch/evidence/traceback.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -169,6 +170,16 @@ bool is_chatter(std::string_view line) {
 bool is_complaint(std::string_view line) {
   static const re2::RE2 signs(R"(\b(?:ERROR|WARN|WARNING|CRITICAL|FATAL)\b|\[[WEF]\d{4} )");
   return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), signs) && !tries_again(line);
+}
+
+bool may_be_caught(std::string_view log_end) {
+  const LogLines log = read_log_lines(log_end);
+  const std::vector<Finding> tracebacks = find_tracebacks(log);
+  if (tracebacks.empty()) return false;
+  if (!tracebacks.back().from_top) return true;
+  std::size_t line = tracebacks.back().first;
+  while (line > 0 && log.lines[line - 1].empty()) --line;
+  return line > 0 && is_complaint(log.lines[line - 1]);
 }
 
 std::size_t last_words_begin(const LogLines& log, const std::vector<Finding>& findings, std::size_t most) {

@@ -96,7 +96,8 @@ Finding read_plain(const std::vector<std::string>& lines, std::size_t first, boo
   std::size_t foreign = 0;
   for (std::size_t i = has_header ? first + 1 : first; i < lines.size(); ++i) {
     const std::string_view line = without_prefix(lines[i], prefix);
-    if (line.find(kHeader) != std::string_view::npos) return found;  // another one begins
+    const bool quotes = !is_indented(line) && is_exception(line, has_header);   // what a child has printed
+    if (line.find(kHeader) != std::string_view::npos && !quotes) return found;  // another one begins
     if (is_indented(line)) {
       if (std::string place = place_in_frame(line); !place.empty()) add_frame(found, std::move(place));
     } else if (is_exception(line, has_header)) {
@@ -208,8 +209,8 @@ bool any_has(const std::vector<std::string_view>& lines, std::initializer_list<s
 void weigh(Finding& found, const std::vector<std::string_view>& before) {
   found.endings = kExit;
   if (found.cause.what.starts_with("KeyboardInterrupt")) found.endings |= kInterrupt;
-  // Printed by Python, the process lives on, or ends as it would have ended.
-  if (found.cause.what.empty() ||
+  // Printed by Python or NumPy, the process lives on, or ends as it would have ended.
+  if (found.cause.what.empty() || found.cause.what == "AttributeError: _ARRAY_API not found" ||
       any_has(before, {"Exception ignored ", "--- Logging error ---", "Error in atexit._run_exitfuncs"}))
     found.endings = 0;
   if (is_about_a_peer(found.cause.what) ||

@@ -119,21 +119,27 @@ std::string describe_process(const ExitReport& report, std::size_t rank) {
                      report.step ? fmt::format(", at step {}", *report.step) : "");
 }
 
-std::string path_of_log(const ExitReport& report, std::size_t rank) {
+std::string with_host(const std::string& path, const ExitReport& report) {
   const bool alone = std::cmp_less_equal(report.verdict.span.world, report.verdict.ranks.size());
-  return report.logs.at(rank) + (alone ? "" : " on " + report.host);
+  return path + (alone ? "" : " on " + report.host);
+}
+
+std::string quote_log(const std::string& path, const std::vector<std::string>& lines) {
+  std::string text = fmt::format("fleetrun: the last lines of {}:\n", path);
+  for (const std::string& line : lines) text += fmt::format("    {}\n", line);
+  return text;
 }
 
 std::string last_lines_text(const ExitReport& report, std::size_t rank) {
-  const std::string log = path_of_log(report, rank);
+  const std::string log = with_host(report.logs.at(rank), report);
   if (report.log_problem != 0)
     return fmt::format("fleetrun: {} cannot be read: {}\n", log, describe_errno(report.log_problem));
   if (report.last_lines.empty()) return fmt::format("fleetrun: {} is empty\n", log);
   if (report.error_was_shown)
     return fmt::format("fleetrun: the error is above; {} has all that the rank wrote\n", log);
-  std::string text = fmt::format("fleetrun: the last lines of {}:\n", log);
-  for (const std::string& line : report.last_lines) text += fmt::format("    {}\n", line);
-  return text;
+  const OtherLog& other = report.other_log;
+  return quote_log(log, report.last_lines) +
+         (other.last_lines.empty() ? "" : quote_log(with_host(other.path, report), other.last_lines));
 }
 
 std::string death_text(const ExitReport& report) {
@@ -289,11 +295,8 @@ std::string describe_earlier_error(const ExitReport& report) {
 std::string earlier_error_text(const ExitReport& report) {
   if (!report.earlier_error) return "";
   const EarlierError& error = *report.earlier_error;
-  std::string text = fmt::format("fleetrun: {}\n", describe_earlier_error(report));
-  text += fmt::format("fleetrun: the last lines of {}:\n",
-                      path_of_log(report, static_cast<std::size_t>(error.rank)));
-  for (const std::string& line : error.last_lines) text += fmt::format("    {}\n", line);
-  return text;
+  return fmt::format("fleetrun: {}\n", describe_earlier_error(report)) +
+         quote_log(with_host(report.logs.at(static_cast<std::size_t>(error.rank)), report), error.last_lines);
 }
 
 // "fleetrun: killed by fleetrun 10.5 s after it had asked them to end: ranks 0, 1"

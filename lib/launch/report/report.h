@@ -72,6 +72,12 @@ struct EarlierError {
   std::vector<std::string> last_lines;
 };
 
+// stdout or stderr of a rank that has both, and whose other log tells more.
+struct OtherLog {
+  std::string path;  // "": there is none
+  std::vector<std::string> last_lines;
+};
+
 struct ExitReport {
   std::string run_id, job_id, host;
   std::vector<std::string> command;  // of a worker
@@ -82,6 +88,7 @@ struct ExitReport {
   std::vector<std::string>
       survivors;  // processes that not even SIGKILL ended: "pid 7, waiting for a device (D)"
   std::vector<std::string> last_lines;        // of the log of the first failure
+  OtherLog other_log;                         // of the same rank
   int log_problem = 0;                        // errno, when that log cannot be read
   bool error_was_shown = false;               // among them is the error of a job, which stands above already
   MemoryCgroup memory_before;                 // as the attempt began

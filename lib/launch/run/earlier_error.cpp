@@ -1,13 +1,12 @@
 #include "launch/run/earlier_error.h"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "launch/evidence/aftermath.h"
 #include "launch/evidence/log_cause.h"
-#include "launch/evidence/log_lines.h"
 #include "launch/evidence/lost_peer.h"
-#include "launch/evidence/traceback.h"
 #include "launch/logs/last_lines.h"
 
 namespace fleetrun::launch {
@@ -21,17 +20,6 @@ constexpr std::int64_t kFresh = 5'000'000'000;                         // ns
 // As Python ends after an exception that nobody caught.
 constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
 
-// Python begins an exception that nobody caught at the top level of the script. A logger prints a record in front of one that was caught.
-bool may_be_caught(std::string_view text) {
-  const LogLines log = read_log_lines(text);
-  const std::vector<Finding> tracebacks = find_tracebacks(log);
-  if (tracebacks.empty()) return false;
-  if (!tracebacks.back().from_top) return true;
-  std::size_t line = tracebacks.back().first;
-  while (line > 0 && log.lines[line - 1].empty()) --line;
-  return line > 0 && is_complaint(log.lines[line - 1]);
-}
-
 // "KeyError: 'path' (train.py:8, in load)", also where the rank has lost a peer while it handled that; "" if there is only the lost peer.
 std::string own_error(const LogCause& cause) {
   if (!may_tell_of_lost_peer(cause.what)) return describe(cause);
@@ -44,21 +32,29 @@ std::string own_error(const LogCause& cause) {
 std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script,
                                                std::string_view log_of_failed) {
   std::vector<LogOfRank> logs = words.logs_of_others();
-  std::ranges::stable_sort(logs, {}, &LogOfRank::written);  // the oldest error is the first
+  std::ranges::stable_sort(logs, std::greater(), &LogOfRank::silent);  // the oldest error is the first
+  std::vector<EarlierError> errors;
+  std::vector<bool> uncaught;
   for (const LogOfRank& of : logs) {
     const std::string text = read_log_end(of.end.log, kSearchedEnd, of.end.size);
     if (text.find(kTraceback) == std::string::npos) continue;
     const LogCause cause = find_log_cause(text, kUncaught, script);
     const std::string error = own_error(cause);
     if (cause.place.empty() || error.empty() || is_victim(text)) continue;
-    if (of.silent > kFresh && may_be_caught(text)) continue;
+    const bool is_caught = of.ended || may_be_caught(text);
+    if (of.silent > kFresh && is_caught) continue;
     if (log_of_failed.find(cause.what) != std::string_view::npos) continue;
-    return EarlierError{.rank = of.rank,
-                        .exception = error,
-                        .log = of.end.log.path,
-                        .last_lines = last_lines(text, kShownLines)};
+    errors.push_back({.rank = of.rank,
+                      .exception = error,
+                      .log = of.end.log.path,
+                      .last_lines = last_lines(text, kShownLines)});
+    uncaught.push_back(!is_caught);
   }
-  return std::nullopt;
+  // What several ranks have written may be a warning of the start. An exception of one rank alone that nobody caught is more.
+  for (std::size_t i = 0; i < errors.size(); ++i)
+    if (uncaught[i] && std::ranges::count(errors, errors[i].exception, &EarlierError::exception) == 1)
+      return errors[i];
+  return errors.empty() ? std::nullopt : std::optional(errors.front());
 }
 
 }  // namespace fleetrun::launch

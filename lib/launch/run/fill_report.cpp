@@ -15,7 +15,9 @@
 #include "base/error/error.h"
 #include "base/error/exit_codes.h"
 #include "launch/console/console_plan.h"
+#include "launch/evidence/aftermath.h"
 #include "launch/evidence/echoes.h"
+#include "launch/evidence/log_cause.h"
 #include "launch/evidence/lost_peer.h"
 #include "launch/host/limits.h"
 #include "launch/logs/last_lines.h"
@@ -30,8 +32,10 @@ namespace {
 
 using WallClock = std::chrono::system_clock;
 
-constexpr std::size_t kLastLines = 30;       // of a failed rank's log, as one screen takes
-constexpr std::size_t kLogEnd = 256 * 1024;  // bytes in which the cause is looked for
+constexpr std::size_t kLastLines = 30;               // of a failed rank's log, as one screen takes
+constexpr std::size_t kOtherLines = 10;              // if it has another log
+constexpr std::size_t kLogEnd = 256 * 1024;          // bytes in which the cause is looked for
+constexpr std::int64_t kLongBefore = 5'000'000'000;  // ns
 
 std::string make_run_id(const LaunchOptions& options) {
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(WallClock::now().time_since_epoch());
@@ -96,6 +100,21 @@ std::size_t late_bytes(const EndOfLog& words) {
   return words.at_death == 0 ? 0 : static_cast<std::size_t>(std::max<off_t>(words.size - words.at_death, 0));
 }
 
+// The log that tells the cause comes first. stdout is that log if stderr tells none, or tells of an exception which the rank may have caught
+// long before it wrote to stdout.
+EndOfLogs in_order(EndOfLogs ends, const std::optional<ExitStatus>& status, std::string_view script) {
+  if (!ends.output || !status) return ends;
+  const auto names_cause = [&](const EndOfLog& end, const std::string& text) {
+    return !find_log_cause(text, *status, script, late_bytes(end)).what.empty();
+  };
+  const std::string errors = read_log_end(ends.first.log, kLogEnd, ends.first.size);
+  const bool survived = ends.output->written - ends.first.written > kLongBefore && may_be_caught(errors);
+  if (!survived && names_cause(ends.first, errors)) return ends;
+  const std::string output = read_log_end(ends.output->log, kLogEnd, ends.output->size);
+  if (survived || names_cause(*ends.output, output)) std::swap(ends.first, *ends.output);
+  return ends;
+}
+
 }  // namespace
 
 ExitReport begin_report(const RunPlan& plan) {
@@ -133,6 +152,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   if (!state.pages.empty()) report.starts[state.verdict.attempt] = start_of_attempt(state);
   fill_survivors(state, report);
   report.last_lines.clear();
+  report.other_log = {};
   report.evidence = {};
   report.earlier_error.reset();
   report.step.reset();
@@ -143,15 +163,19 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
   report.ran = own_command(attempt, static_cast<std::size_t>(rank), report);
-  const EndOfLog words = last_words.found() ? *last_words.found() : end_of_log(attempt, logs, rank);
+  const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
+  const std::string script = script_of(report.ran.empty() ? report.command : report.ran);
+  const auto [words, others] =
+      in_order(last_words.found() ? *last_words.found() : end_of_logs(attempt, logs, rank), status, script);
   const LogFile& log = words.log;
   report.logs.at(static_cast<std::size_t>(rank)) = log.path;
   if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
-  const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
-  const std::string script = script_of(report.ran.empty() ? report.command : report.ran);
   const std::string log_end = read_log_end(log, kLogEnd, words.size);
   report.last_lines = last_lines(log_end, kLastLines);
   report.log_problem = log_end.empty() ? problem_of_reading(log) : 0;
+  if (others)
+    report.other_log = {others->log.path,
+                        last_lines(read_log_end(others->log, kLogEnd, others->size), kOtherLines)};
   if (!status || status->ok()) return;
   report.evidence =
       gather_evidence({.rank = rank,
@@ -217,6 +241,7 @@ void fill_end_before_restart(const Verdict& verdict, ExitReport& report) {
   report.verdict = verdict;
   report.evidence = {};
   report.last_lines.clear();
+  report.other_log = {};
   report.step.reset();
 }
 

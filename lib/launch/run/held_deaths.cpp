@@ -10,7 +10,6 @@
 #include "launch/evidence/log_cause.h"
 #include "launch/evidence/lost_peer.h"
 #include "launch/logs/last_lines.h"
-#include "launch/run/last_words.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -79,12 +78,17 @@ bool HeldDeaths::is_of_lost_peer(const Event& event) const {
   if (death == nullptr || death->status.ok()) return false;
   const bool aborted = death->status.exit_code() == kSignalExitCode + SIGABRT;
   if (death->status.how != ExitStatus::How::exited && !aborted) return false;
-  const EndOfLog end = end_of_log(attempt_, logs_, death->rank);
+  const EndOfLogs ends = end_of_logs(attempt_, logs_, death->rank);
+  return tells_of_lost_peer(ends.first, *death) || (ends.output && tells_of_lost_peer(*ends.output, *death));
+}
+
+bool HeldDeaths::tells_of_lost_peer(const EndOfLog& end, const WorkerExited& death) const {
+  const bool aborted = death.status.exit_code() == kSignalExitCode + SIGABRT;
   const std::string words = read_log_end(end.log, kSearchedWords, end.size);
   if (find_lost_peer(words) || ends_with_lost_peer(words, aborted)) return true;
-  const auto place = static_cast<std::size_t>(death->rank);
+  const auto place = static_cast<std::size_t>(death.rank);
   return may_tell_of_lost_peer(
-      find_log_cause(words, death->status, script_of(attempt_.workers.at(place).argv)).what);
+      find_log_cause(words, death.status, script_of(attempt_.workers.at(place).argv)).what);
 }
 
 }  // namespace fleetrun::launch

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "launch/logs/log_folder.h"
+#include "launch/run/last_words.h"
 #include "launch/supervise/event_queue.h"
 #include "launch/supervise/process_group.h"
 #include "launch/supervise/verdict.h"
@@ -24,6 +25,7 @@ class HeldDeaths {
 
  private:
   bool is_of_lost_peer(const Event& event) const;
+  bool tells_of_lost_peer(const EndOfLog& end, const WorkerExited& death) const;
   std::vector<Event> release();
 
   EventQueue& events_;

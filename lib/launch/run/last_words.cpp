@@ -2,16 +2,35 @@
 
 #include <sys/stat.h>
 
-namespace fleetrun::launch {
+#include <algorithm>
 
-EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank) {
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::int64_t kOneSecond = 1'000'000'000;  // ns
+
+EndOfLog end_of(const UniqueFd& file, const LogFile& name) {
+  struct stat facts {};
+  const bool found = file && ::fstat(file.get(), &facts) == 0;
+  return {.log = file_behind(file, name),
+          .size = found ? facts.st_size : 0,
+          .written = facts.st_mtim.tv_sec * kOneSecond + facts.st_mtim.tv_nsec};
+}
+
+void note_death(EndOfLog& found, const EndOfLog& at_death) {
+  if (found.log.path == at_death.log.path) found.at_death = at_death.size;
+}
+
+}  // namespace
+
+EndOfLogs end_of_logs(const Attempt& attempt, const LogFolder& logs, int rank) {
   const auto place = static_cast<std::size_t>(rank);
-  if (const UniqueFd& errors = attempt.error_logs.at(place)) {
-    const LogFile log = file_behind(errors, logs.find_error_log(rank));
-    if (const off_t size = GrowingFile(log).size(); size > 0) return {.log = log, .size = size};
-  }
-  const LogFile log = file_behind(attempt.logs.at(place), logs.find_worker_log(rank));
-  return {.log = log, .size = GrowingFile(log).size()};
+  EndOfLog output = end_of(attempt.logs.at(place), logs.find_worker_log(rank));
+  const UniqueFd& errors = attempt.error_logs.at(place);
+  if (!errors) return {std::move(output), std::nullopt};
+  EndOfLog first = end_of(errors, logs.find_error_log(rank));
+  if (first.size == 0) return {std::move(output), std::nullopt};
+  return {std::move(first), output.size > 0 ? std::optional(std::move(output)) : std::nullopt};
 }
 
 LastWords::LastWords(EventLoop& loop, const Attempt& attempt, const LogFolder& logs)
@@ -22,52 +41,35 @@ void LastWords::begin_attempt() {
   rank_.reset();
   at_death_.reset();
   found_.reset();
-  others_.reset();
+  has_noted_others_ = false;
+  others_.clear();
 }
 
 // What a rank leaves that somebody ended with a signal is asked to end, too, LeftOfRanks::kTimeToFollow later.
 void LastWords::look(const Verdict& verdict) {
-  if (!others_ && (verdict.rank || ends_without_failure(verdict.cause))) note_others(verdict);
+  if (!has_noted_others_ && (verdict.rank || ends_without_failure(verdict.cause))) note_others(verdict);
   if (rank_ || !verdict.rank) return;
   static_assert(kTimeToArrive < LeftOfRanks::kTimeToFollow);
   rank_ = verdict.rank;
   failed_ = Clock::now();
-  at_death_ = end_of_log(attempt_, logs_, *rank_);
+  at_death_ = end_of_logs(attempt_, logs_, *rank_);
   timer_.call_at(failed_ + kTimeToArrive, [this] { note(); });
 }
 
-LastWords::OfFile LastWords::look_at(const UniqueFd& file) {
-  struct stat facts {};
-  if (!file || ::fstat(file.get(), &facts) != 0) return {};
-  return {facts.st_size, facts.st_mtim.tv_sec * std::int64_t{1'000'000'000} + facts.st_mtim.tv_nsec};
-}
-
 void LastWords::note_others(const Verdict& verdict) {
-  others_.emplace();
-  others_noted_ = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-  for (std::size_t rank = 0; rank < std::min(verdict.ranks.size(), attempt_.logs.size()); ++rank)
-    if (const auto& status = verdict.ranks[rank].status; !status || status->ok())
-      others_->push_back({.rank = static_cast<int>(rank),
-                          .log = look_at(attempt_.logs[rank]),
-                          .errors = look_at(attempt_.error_logs[rank])});
-}
-
-std::vector<LogOfRank> LastWords::logs_of_others() const {
-  std::vector<LogOfRank> logs;
-  if (!others_) return logs;
-  for (const Sizes& sizes : *others_) {
-    const auto place = static_cast<std::size_t>(sizes.rank);
-    const bool apart = sizes.errors.size > 0;
-    const OfFile& noted = apart ? sizes.errors : sizes.log;
-    logs.push_back(
-        {.rank = sizes.rank,
-         .written = noted.written,
-         .silent = others_noted_ - noted.written,
-         .end = {.log = apart ? file_behind(attempt_.error_logs[place], logs_.find_error_log(sizes.rank))
-                              : file_behind(attempt_.logs[place], logs_.find_worker_log(sizes.rank)),
-                 .size = noted.size}});
+  has_noted_others_ = true;
+  const std::int64_t now = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  for (std::size_t rank = 0; rank < std::min(verdict.ranks.size(), attempt_.logs.size()); ++rank) {
+    const auto& status = verdict.ranks[rank].status;
+    if (status && !status->ok()) continue;
+    const EndOfLogs ends = end_of_logs(attempt_, logs_, static_cast<int>(rank));
+    for (const EndOfLog* end : {&ends.first, ends.output ? &*ends.output : nullptr})
+      if (end != nullptr)
+        others_.push_back({.rank = static_cast<int>(rank),
+                           .silent = now - end->written,
+                           .ended = status.has_value(),
+                           .end = *end});
   }
-  return logs;
 }
 
 void LastWords::finish(const ProcessGroup& group) {
@@ -78,8 +80,10 @@ void LastWords::finish(const ProcessGroup& group) {
 
 void LastWords::note() {
   timer_.cancel();
-  found_ = end_of_log(attempt_, logs_, *rank_);
-  if (at_death_ && found_->log.path == at_death_->log.path) found_->at_death = at_death_->size;
+  found_ = end_of_logs(attempt_, logs_, *rank_);
+  if (!at_death_) return;
+  note_death(found_->first, at_death_->first);
+  if (found_->output && at_death_->output) note_death(*found_->output, *at_death_->output);
 }
 
 }  // namespace fleetrun::launch

@@ -19,17 +19,23 @@ namespace fleetrun::launch {
 
 struct EndOfLog {
   LogFile log;
-  off_t size = 0;      // bytes, when the last words of the rank had arrived
-  off_t at_death = 0;  // bytes, when the death of the rank was noticed; 0: not known
+  off_t size = 0;            // bytes, when the last words of the rank had arrived
+  std::int64_t written = 0;  // the time of the last write before that, in ns since 1970
+  off_t at_death = 0;        // bytes, when the death of the rank was noticed; 0: not known
 };
-// As it is now. stderr, where it is apart and says something.
-EndOfLog end_of_log(const Attempt& attempt, const LogFolder& logs, int rank);
+
+// What a rank has written. If stderr is apart and says something, it comes first.
+struct EndOfLogs {
+  EndOfLog first;
+  std::optional<EndOfLog> output;  // stdout, if `first` is stderr
+};
+EndOfLogs end_of_logs(const Attempt& attempt, const LogFolder& logs, int rank);  // as they are now
 
 // What a rank had written when the first one failed, here or elsewhere.
 struct LogOfRank {
-  int rank = 0;              // of this node
-  std::int64_t written = 0;  // the time of the last write before that, in ns since 1970
-  std::int64_t silent = 0;   // how long before that it was, in ns
+  int rank = 0;             // of this node
+  std::int64_t silent = 0;  // how long before that the last write was, in ns
+  bool ended = false;       // with 0, before that
   EndOfLog end;
 };
 
@@ -46,31 +52,24 @@ class LastWords {
   void look(const Verdict& verdict);  // at each event: has a rank failed?
   // Call it before you ask what the ranks have left to end. Waits until kTimeToArrive after the failure if anything is left.
   void finish(const ProcessGroup& group);
-  const std::optional<EndOfLog>& found() const { return found_; }  // none: no rank has failed
-  std::vector<LogOfRank> logs_of_others() const;                   // of ranks that had not failed by then
+  const std::optional<EndOfLogs>& found() const { return found_; }  // none: no rank has failed
+  const std::vector<LogOfRank>& logs_of_others() const {
+    return others_;
+  }  // of ranks that had not failed by then
 
  private:
   void note();
   void note_others(const Verdict& verdict);
 
-  struct OfFile {
-    off_t size = 0;            // bytes
-    std::int64_t written = 0;  // see LogOfRank
-  };
-  static OfFile look_at(const UniqueFd& file);
-  struct Sizes {
-    int rank = 0;
-    OfFile log, errors;
-  };
   const Attempt& attempt_;
   const LogFolder& logs_;
   std::optional<int> rank_;  // that failed
-  std::optional<EndOfLog> at_death_;
+  std::optional<EndOfLogs> at_death_;
   TimePoint failed_;
   Timer timer_;
-  std::optional<EndOfLog> found_;
-  std::optional<std::vector<Sizes>> others_;  // none: the attempt goes on
-  std::int64_t others_noted_ = 0;             // when, in ns since 1970
+  std::optional<EndOfLogs> found_;
+  bool has_noted_others_ = false;
+  std::vector<LogOfRank> others_;
 };
 
 }  // namespace fleetrun::launch

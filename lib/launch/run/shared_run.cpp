@@ -215,6 +215,7 @@ void SharedRun::correct_cause(const NodeFailure& first, const std::optional<Node
   report.evidence = {};
   report.earlier_error.reset();
   report.last_lines.clear();
+  report.other_log = {};
 }
 
 std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
