@@ -18,6 +18,7 @@
 #include "launch/loop/event_loop.h"
 #include "launch/nodes/node_key.h"
 #include "launch/nodes/node_session.h"
+#include "launch/nodes/terms.h"
 #include "launch/starters/start_problem.h"
 
 namespace fleetrun::launch {
@@ -41,7 +42,7 @@ NodeSessionOptions session_options(const DoctorRequest& request) {
                    .logs = "",
                    .node_rank = members.node_rank,
                    .device_ids = request.cluster.device_ids,
-                   .terms = {{"fleetrun doctor", "yes"}}},  // a run does not meet a doctor
+                   .terms = {{kDoctorTerm, "yes"}}},
           .run_id = "doctor",
           .command = "",
           .join_timeout = request.join_timeout,

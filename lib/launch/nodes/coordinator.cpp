@@ -44,7 +44,8 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Beat& beat, TimePoin
 std::optional<TimePoint> Coordinator::wake_at() const {
   switch (phase_) {
     case Phase::joining:
-      return std::min({next_note_, began_ + options_.join_timeout, begin_by_.value_or(TimePoint::max())});
+      return std::min({next_note_, began_ + options_.join_timeout, begin_by_.value_or(TimePoint::max()),
+                       unable_.empty() ? TimePoint::max() : unable_.front().until});
     case Phase::preparing:
       return !suspended_ && all(State::ready) ? start_at_ : std::nullopt;
     case Phase::running:

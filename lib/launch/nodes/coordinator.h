@@ -155,6 +155,12 @@ class Coordinator {
     std::optional<int> first_attempt = {};  // in which its ranks started
   };
 
+  // A node that could not join, and how long the others wait for another fleetrun of the same node.
+  struct Unable {
+    Failed failed;
+    TimePoint until;
+  };
+
   Actions handle(PeerId peer, const Join& join, TimePoint now);
   Actions handle(PeerId peer, const Beat& beat, TimePoint now);
   Actions handle(PeerId peer, const Ready& ready, TimePoint now);
@@ -167,7 +173,7 @@ class Coordinator {
   Actions handle(PeerId, const Answer&, TimePoint) { return {}; }  // NodeQuestions handles it
 
   static NodeFailure failure_of_nodes(ErrorKind kind, const std::string& line);
-  // Who takes part: coordinator_members.cpp.
+  // Who may join: coordinator_joining.cpp.
   std::optional<std::string> objection_to(PeerId peer, const Join& join) const;
   std::optional<std::string> objection_to_place(const Join& join) const;
   const Node* holder_of_place(const Join& join) const;  // null: nobody claims it
@@ -176,7 +182,9 @@ class Coordinator {
   Actions place_without_missing(TimePoint now);
   Actions place(TimePoint now);
   std::optional<std::string> differences() const;
-  bool has_room_for(const Node& node) const;
+  const Node* holder_of_place_in_run(
+      const Node& node) const;  // null: it claims no place that another node has
+  bool has_room_for(const Node& node) const { return holder_of_place_in_run(node) == nullptr; }
   bool is_in_pause(TimePoint now) const;  // before a restart
   int candidates() const;
   void take_places();
@@ -198,7 +206,8 @@ class Coordinator {
   Actions take_over_if_all_have_come(TimePoint now);
   Actions wake_while_taking_over(TimePoint now);
   Actions take_over(TimePoint now);
-  Actions fail_while_joining(PeerId peer, const Failed& failed);
+  Actions fail_while_joining(PeerId peer, const Failed& failed, TimePoint now);
+  bool has_joined(const Failed& failed) const;  // another fleetrun of the same node
   Actions fail_while_taking_over(PeerId peer, const NodeFailure& failure);
   Actions end_while_taking_over(PeerId peer, const Ended& ended);
   std::optional<MissingQuorum> missing_quorum() const;
@@ -246,6 +255,7 @@ class Coordinator {
   std::optional<TimePoint> suspended_;     // since when; no attempt starts meanwhile
   std::set<PeerId> suspended_by_;          // the members on which somebody did that
   std::vector<Node> waiting_;              // have joined and have no place, in order of arrival
+  std::vector<Unable> unable_;             // in order of time
   std::vector<Node> nodes_;                // of the attempt, in rank order
   std::vector<AttemptsSeen> ended_nodes_;  // of nodes whose fleetrun has ended since the last start
   Terms terms_;                            // that all nodes share

@@ -40,7 +40,7 @@ bool is_of_a_node(int exit_code) {
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, TimePoint now) {
   Node* const node = find(peer);
-  if (node == nullptr && phase_ == Phase::joining) return fail_while_joining(peer, failed);
+  if (node == nullptr && phase_ == Phase::joining) return fail_while_joining(peer, failed, now);
   if (phase_ == Phase::taking_over) return fail_while_taking_over(peer, failed.failure);
   if (node == nullptr || phase_ == Phase::over) return {};
   if (failed.attempt != attempt_ && !ends_between_attempts(*node, failed)) return {};

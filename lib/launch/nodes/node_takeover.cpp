@@ -106,7 +106,8 @@ bool NodeSession::serve_as_successor() {
   link_ = std::make_unique<NodeLink>(loop_, own, options_.key, listener(), kSuccessor);
   std::string line = "this node takes over from the first node if more than half of the nodes meet here";
   if (options_.members.addresses.empty())
-    line += fmt::format("; nodes that come from now on need --master={}", own.describe());
+    line += fmt::format("; nodes that come from now on need --master={}{}", own.describe(),
+                        options_.join.node_rank ? " and no --node_rank" : "");
   say_(line);
   return true;
 }

@@ -67,5 +67,44 @@ TEST_CASE("hunt 44: nodes that can do without the second of two that claim one p
   }
 }
 
+TEST_CASE("hunt 65: a node that claims the place of one that runs is told so, and so are the others") {
+  Scene scene({.nodes = 3, .least = 2, .run_id = "run", .names = {}, .elastic_timeout = 1s, .restart = {}});
+  scene.say(1, Scene::join(1, 0));
+  scene.say(2, Scene::join(1, 1));
+  scene.now += 1s;
+  scene.take(scene.coordinator.woke(scene.now));
+  scene.say(1, Scene::ready({6070}));
+  scene.say(2, Scene::ready({7070}));
+  REQUIRE(scene.last<Start>(2) != nullptr);
+  Join other = Scene::join(1, 1);
+  other.host = "copy";
+  scene.say(3, other);
+  REQUIRE(scene.last<Note>(3) != nullptr);
+  CHECK(
+      scene.last<Note>(3)->line ==
+      "joined a run in which node 1 (10.0.0.9, host) has claimed the number 1, too; this node waits until that is lost, or starts again without --node_rank");
+  for (const PeerId peer : {1, 2}) {
+    REQUIRE(scene.last<Note>(peer) != nullptr);
+    CHECK(scene.last<Note>(peer)->line ==
+          "10.0.0.9, copy claims the place of node 1 (10.0.0.9, host), and waits until that is lost");
+  }
+}
+
+TEST_CASE("hunt 68: a doctor does not end a run that waits for its node, and a run does not end a doctor") {
+  for (const bool run_is_first : {true, false}) {
+    Scene scene(2);
+    Join run = Scene::join(1, run_is_first ? 0 : 1), doctor = Scene::join(1, run_is_first ? 1 : 0);
+    doctor.terms = {{"fleetrun doctor", "yes"}};
+    scene.say(1, run_is_first ? run : doctor);
+    scene.say(2, run_is_first ? doctor : run);
+    REQUIRE(scene.last<Over>(2) != nullptr);
+    CHECK(scene.last<Over>(2)->failure->line ==
+          (run_is_first
+               ? "10.0.0.9, host starts a run, and 10.0.0.9, host runs fleetrun doctor (or --preflight)"
+               : "10.0.0.9, host runs fleetrun doctor (or --preflight), and 10.0.0.9, host starts a run"));
+    CHECK(scene.last<Over>(1) == nullptr);
+  }
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::claimed_places_test
