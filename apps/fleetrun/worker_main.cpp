@@ -194,6 +194,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (evaluates) return run_eval(arguments[1], *file, job_with({}), world, *page);
   const runtime::TrainReport report = train(job_with, world, *page);
   if (env.rank == 0) tell(report, world);
+  page->is_done = !report.stopped;
   if (!report.unsaved.empty())
     throw Error(
         ErrorKind::io,

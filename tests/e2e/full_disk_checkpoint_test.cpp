@@ -32,7 +32,8 @@ TEST_CASE("a training whose last checkpoint alone does not fit has its weights, 
   const std::string disk = launch.folder / "output/saved";
   if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
     LEAVE_OUT("mounting a small tmpfs: needs root");
-  const ChildResult result = train(launch, {"checkpoint.every_epochs=0"});
+  const ChildResult result =
+      launch.run_words({"--nproc_per_node=2", "--max_restart=2", "job.json", "checkpoint.every_epochs=0"});
   CHECK(::umount(disk.c_str()) == 0);
   CHECK(result.code == 74);
   CHECK(contains(
@@ -40,6 +41,22 @@ TEST_CASE("a training whose last checkpoint alone does not fit has its weights, 
       "the training is done and its weights are saved, but the last checkpoint could not be written: "));
   CHECK(launch.folder.has("output/model.safetensors"));
   CHECK(contains(launch.folder.read("log/train.json"), "\"steps\": 36"));
+  CHECK_FALSE(contains(result.err, "restart 1 of"));  // hunt 67: it would only train again what is trained
+}
+
+TEST_CASE("hunt 64: a training whose last checkpoint is the third that does not fit has its weights, too") {
+  const Training launch("lenet");
+  fs::create_directories(launch.folder / "output/saved");
+  const std::string disk = launch.folder / "output/saved";
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
+    LEAVE_OUT("mounting a small tmpfs: needs root");
+  const ChildResult result = train(launch, {"train.epochs=3"});
+  CHECK(::umount(disk.c_str()) == 0);
+  CHECK(result.code == 74);
+  CHECK(contains(
+      result.err,
+      "the training is done and its weights are saved, but the last checkpoint could not be written: "));
+  CHECK(launch.folder.has("output/model.safetensors"));
 }
 
 TEST_CASE("a stop whose checkpoint cannot be written says so instead of calling it complete") {

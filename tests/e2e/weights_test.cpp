@@ -246,6 +246,14 @@ TEST_CASE("hunt 62: a training warns of initial weights that know other pixels, 
   CHECK(contains(
       train({"data.train.mean=[20]", pretrained}),
       "warning: data.train.mean is [20], and was [10] when the weights of model.pretrained were trained\n"));
+  const Words colour = {"data.train.channels=3", "data.train.std=[48,48,48]", pretrained};
+  for (const std::string mean :
+       {"[10,10,10]", "[10,10,20]"}) {  // hunt 64: the value of grey counts for each colour
+    train({"data.train.mean=[10]"});
+    Words words = colour;
+    words.push_back("data.train.mean=" + mean);
+    CHECK(contains(train(words), "warning: data.train.") == (mean == "[10,10,20]"));
+  }
   CHECK(contains(train({"data.train.mean=[0.5]", "data.train.std=[0.2]"}),
                  "for pixels from 0 to 1 they would be mean=[127.5] std=[51]\n"));
 }

@@ -1,6 +1,9 @@
 #include "launch/supervise/run_state.h"
 
 #include <algorithm>
+#include <variant>
+
+#include "base/error/error.h"
 
 namespace fleetrun::launch {
 
@@ -12,6 +15,12 @@ std::optional<std::int64_t> highest_step(const std::vector<ProgressPagePtr>& pag
     highest = std::max(highest.value_or(0), step);
   }
   return highest;
+}
+
+bool lacks_only_last_checkpoint(const Event& event, const std::vector<ProgressPagePtr>& pages) {
+  const auto* const death = std::get_if<WorkerExited>(&event);
+  return death != nullptr && !pages.empty() && pages.at(static_cast<std::size_t>(death->rank))->is_done &&
+         death->status.exit_code() == static_cast<int>(ErrorKind::io);
 }
 
 }  // namespace fleetrun::launch

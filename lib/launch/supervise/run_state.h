@@ -8,6 +8,7 @@
 
 #include "base/run/progress_page.h"
 #include "launch/loop/clock.h"
+#include "launch/supervise/events.h"
 #include "launch/supervise/supervisor.h"
 
 namespace fleetrun::launch {
@@ -29,5 +30,8 @@ struct RunState {
 
 // The highest step that a rank has done in this attempt, 0 if no rank has done one; none: the ranks have no pages.
 std::optional<std::int64_t> highest_step(const std::vector<ProgressPagePtr>& pages);
+
+// Whether this is the end of a rank that has trained to the end and saved the weights, and could not write the checkpoint of the end.
+bool lacks_only_last_checkpoint(const Event& event, const std::vector<ProgressPagePtr>& pages);
 
 }  // namespace fleetrun::launch

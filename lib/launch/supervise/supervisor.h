@@ -73,10 +73,12 @@ class Supervisor {
   Actions on(const Event& event, TimePoint now);
   // The highest step that a rank of this attempt has done, for the decision about a restart.
   void saw_step(std::int64_t step) { step_ = step; }
+  // Another attempt would only train again what is trained.
+  void forbid_restarts() { restarts_.forbid(); }
   // Between two attempts over several nodes, while no rank runs here: how the event ends the run; none: it does not.
   std::optional<Verdict> end_between_attempts(const Event& event, TimePoint now);
   std::optional<TimePoint> timeout() const { return clocks_.timeout; }  // of the run; Ctrl-Z puts it off
-  // Somebody asked the run to end, or its timeout has passed: whatever ended this attempt, there is no other one.
+  // Somebody asked the run to end, its timeout has passed, or the training is done: whatever ended this attempt, there is no other one.
   bool must_not_restart(TimePoint now) const;
   int asked_by() const { return asked_by_; }  // the first signal to this node that did so; 0: none
   bool done() const { return phase_ == Phase::ended; }

@@ -149,6 +149,13 @@ job::JobSpec parse_keys(const Metadata& metadata, const std::string& path) {
   }
 }
 
+// Between grey and colour images, the value of the grey channel counts for each colour.
+bool is_same_scale(const std::vector<double>& one, const std::vector<double>& other) {
+  if (one.size() == other.size()) return one == other;
+  const std::vector<double>&few = one.size() < other.size() ? one : other, &many = &few == &one ? other : one;
+  return few.size() == 1 && std::ranges::count(many, few.front()) == std::ssize(many);
+}
+
 }  // namespace
 
 ModelCard make_model_card(const job::JobSpec& job, const ModelFacts& facts,
@@ -220,7 +227,7 @@ std::vector<std::string> differences_of_scale(const ModelCard& was, const ModelC
   std::vector<std::string> lines;
   const auto compare = [&](const char* key, const std::vector<double>& before,
                            const std::vector<double>& value) {
-    if (before != value)
+    if (!is_same_scale(before, value))
       lines.push_back(fmt::format("warning: {}.{} is [{}], and was [{}] {}", set, key, fmt::join(value, ", "),
                                   fmt::join(before, ", "), when));
   };

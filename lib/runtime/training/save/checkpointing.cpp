@@ -123,7 +123,7 @@ bool Checkpointing::due(const TrainingState& state, bool last) const {
 
 bool Checkpointing::after_step(const TrainingState& state, bool last) {
   if (saves_ == Saves::none) return false;
-  tell_results();
+  tell_results(last);
   Requests mine = take_requests();
   const std::int64_t now = monotonic_ns();
   mine.save = save_requests_.is_new(mine.save, now);
@@ -143,7 +143,7 @@ bool Checkpointing::after_step(const TrainingState& state, bool last) {
   last_seen_step_ = state.steps;
   if (requests.stop) {
     wait_for_writer();
-    tell_results();
+    tell_results(true);
     // Rank 0 has told whether it is complete. The others, which may be on other nodes, take that for granted, but not in the log folder.
     if (saves_ == Saves::planned && !writer_) training_.page.has_own_checkpoint = true;
     if (results_.last_problem)
@@ -157,7 +157,7 @@ void Checkpointing::after_epoch(const TrainingState& state, bool last) {
   if (saves_ != Saves::planned) return;
   const int every = training_.job.checkpoint.every_epochs;
   if (last || (every > 0 && state.epoch % every == 0)) save(state);
-  tell_results();
+  tell_results(last);
 }
 
 void Checkpointing::save(const TrainingState& state) {
@@ -196,7 +196,8 @@ HistoryFile Checkpointing::history_now() const {
   return {fmt::format("/proc/self/fd/{}", history_.get()), static_cast<std::size_t>(facts.st_size)};
 }
 
-void Checkpointing::tell_results() {
+// A training that is over has more to save than checkpoints, so it is not stopped.
+void Checkpointing::tell_results(bool is_over) {
   if (!writer_) return;
   for (const SaveResult& result : writer_->take_results()) {
     results_.failures = result.problem ? results_.failures + 1 : 0;
@@ -207,12 +208,13 @@ void Checkpointing::tell_results() {
     if (!result.problem)
       training_.out << fmt::format("checkpoint: {} ({:.0f} ms)", printable(result.path), result.seconds * 1e3)
                     << std::endl;
-    else if (results_.failures == kMostFailures)
+    else if (results_.failures >= kMostFailures && !is_over)
       throw Error(ErrorKind::io, fmt::format("{} checkpoints in a row could not be written; the last: {}",
                                              kMostFailures, *results_.last_problem));
     else
-      training_.out << fmt::format("warning: no checkpoint of {}: {}; the next one is tried as planned",
-                                   describe(result.state), printable(*results_.last_problem))
+      training_.out << fmt::format("warning: no checkpoint of {}: {}{}", describe(result.state),
+                                   printable(*results_.last_problem),
+                                   is_over ? "" : "; the next one is tried as planned")
                     << std::endl;
   }
 }
@@ -220,7 +222,7 @@ void Checkpointing::tell_results() {
 void Checkpointing::finish() {
   if (saves_ != Saves::planned) return;
   wait_for_writer_together();
-  tell_results();
+  tell_results(true);
 }
 
 // Ranks that are to end do not wait for each other: one that is gone must not cost the checkpoint.

@@ -73,8 +73,7 @@ class Checkpointing {
   // Call it after each epoch and its evaluation, with the state after them. Always saves after the last epoch.
   void after_epoch(const TrainingState& state, bool last);
 
-  // Call it at the end of a training: all ranks wait until the last checkpoint is written. Throws Error(io) when
-  // several checkpoints in a row could not be written.
+  // Call it at the end of a training: all ranks wait until the last checkpoint is written, or has failed (last_problem).
   void finish();
 
   // Why the last save failed; none: it did not fail.
@@ -102,7 +101,7 @@ class Checkpointing {
   void wait_for_writer();
   void wait_for_writer_together();
   bool is_written();
-  void tell_results();
+  void tell_results(bool is_over);
   HistoryFile history_now() const;
 
   const CheckpointedTraining training_;
