@@ -51,8 +51,8 @@ bool is_of_doctor(const Join& join) {
   return std::ranges::any_of(join.terms, [](const auto& term) { return term.first == kDoctorTerm; });
 }
 
-std::string what_it_starts(const Join& join) {
-  return is_of_doctor(join) ? "runs fleetrun doctor (or --preflight)" : "starts a run";
+std::string part_of(const Join& join) {
+  return is_of_doctor(join) ? "runs fleetrun doctor (or --preflight)" : "takes part in a run";
 }
 
 }  // namespace
@@ -114,6 +114,12 @@ std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& jo
   const auto is_peer = [&](const Node& node) { return node.peer == peer; };
   if (std::ranges::any_of(nodes_, is_peer) || std::ranges::any_of(waiting_, is_peer))
     return "it has joined already";
+  const Node* const first = !nodes_.empty()     ? &nodes_.front()
+                            : !waiting_.empty() ? &waiting_.front()
+                                                : nullptr;
+  if (first != nullptr && is_of_doctor(first->join) != is_of_doctor(join))
+    return fmt::format("{} {}, and {}, {} {}", address_of(*first), part_of(first->join), join.address,
+                       join.host, part_of(join));
   if (phase_ != Phase::joining) {
     std::vector<std::string> lines;
     compare(terms_, nodes_.empty() ? "the other nodes" : name_of(nodes_.front()), join.terms,
@@ -124,11 +130,6 @@ std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& jo
   if (phase_ != Phase::taking_over && last && last->attempt > attempt_)
     return fmt::format("it was ready for attempt {} of another first node; this is attempt {}", last->attempt,
                        attempt_);
-  if (phase_ == Phase::joining && !waiting_.empty() &&
-      is_of_doctor(waiting_.front().join) != is_of_doctor(join))
-    return fmt::format("{} {}, and {} {}", address_of(waiting_.front()),
-                       what_it_starts(waiting_.front().join), fmt::format("{}, {}", join.address, join.host),
-                       what_it_starts(join));
   return objection_to_place(join);
 }
 

@@ -154,12 +154,20 @@ std::uint64_t read_identity(const UniqueFd& lock) {
   return std::from_chars(text.data(), end, identity, 16).ptr == end ? identity : 0;
 }
 
-// Another folder of that name belongs to whoever made it, and perhaps another run has claimed it.
-void require_same_folder(const std::string& folder, const UniqueFd& lock) {
+bool is_same(const UniqueFd& open, const std::string& path) {
   struct stat ours {
   }, there{};
-  if (::fstat(lock.get(), &ours) != 0 || ::lstat((folder + "/.lock").c_str(), &there) != 0) return;
-  if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
+  return ::fstat(open.get(), &ours) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+// Another folder of that name belongs to whoever made it, and perhaps another run has claimed it. Some file systems give a folder another
+// number, such as one with layers, so the lock decides if it is there.
+void require_same_folder(const std::string& folder, const UniqueFd& opened, const UniqueFd& lock) {
+  const std::string lock_there = folder + "/.lock";
+  const bool has_lock = ::access(lock_there.c_str(), F_OK) == 0;
+  const bool same = has_lock ? is_same(lock, lock_there) : !fs::exists(folder) || is_same(opened, folder);
+  if (!same)
     throw Error(
         ErrorKind::create,
         fmt::format("{} was replaced during the training: it is not the folder that this run uses", folder));
@@ -273,6 +281,7 @@ Checkpoint read_checkpoint(const std::string& path) {
 CheckpointFolder::CheckpointFolder(std::string path, int keep, const std::function<bool()>& wait)
     : path_(std::move(path)), keep_(keep) {
   make_directories(path_);
+  folder_.reset(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   lock_ = open_lock(path_ + "/.lock", is_new_);
   claim(lock_, path_, wait);
   identity_ = is_new_ ? choose_identity(lock_) : read_identity(lock_);
@@ -289,7 +298,7 @@ std::vector<std::string> CheckpointFolder::list(std::int64_t least_number) const
 }
 
 std::string CheckpointFolder::write(const Snapshot& snapshot) {
-  require_same_folder(path_, lock_);
+  require_same_folder(path_, folder_, lock_);
   std::map<long, std::string> before = checkpoints_in(path_);
   const long number = number_behind(before);
   std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);

@@ -88,7 +88,7 @@ class CheckpointFolder {
   const int keep_;
   std::string needed_;  // "": none
   std::vector<std::string> named_;
-  UniqueFd lock_;
+  UniqueFd folder_, lock_;
   bool is_new_ = false;
   std::uint64_t identity_ = 0;
 };

@@ -90,6 +90,20 @@ TEST_CASE("hunt 65: a node that claims the place of one that runs is told so, an
   }
 }
 
+TEST_CASE("hunt 71: a doctor that meets a run which has begun hears only that") {
+  Scene scene({.nodes = 3, .least = 1, .run_id = "run", .names = {}, .elastic_timeout = 1s, .restart = {}});
+  scene.say(1, Scene::join(1, 0));
+  scene.now += 1s;
+  scene.take(scene.coordinator.woke(scene.now));
+  scene.say(1, Scene::ready({6070}));
+  Join doctor = Scene::join(1, 1);
+  doctor.terms = {{"fleetrun doctor", "yes"}};
+  scene.say(2, doctor);
+  REQUIRE(scene.last<Over>(2) != nullptr);
+  CHECK(scene.last<Over>(2)->failure->line ==
+        "10.0.0.9, host takes part in a run, and 10.0.0.9, host runs fleetrun doctor (or --preflight)");
+}
+
 TEST_CASE("hunt 68: a doctor does not end a run that waits for its node, and a run does not end a doctor") {
   for (const bool run_is_first : {true, false}) {
     Scene scene(2);
@@ -98,10 +112,11 @@ TEST_CASE("hunt 68: a doctor does not end a run that waits for its node, and a r
     scene.say(1, run_is_first ? run : doctor);
     scene.say(2, run_is_first ? doctor : run);
     REQUIRE(scene.last<Over>(2) != nullptr);
-    CHECK(scene.last<Over>(2)->failure->line ==
-          (run_is_first
-               ? "10.0.0.9, host starts a run, and 10.0.0.9, host runs fleetrun doctor (or --preflight)"
-               : "10.0.0.9, host runs fleetrun doctor (or --preflight), and 10.0.0.9, host starts a run"));
+    CHECK(
+        scene.last<Over>(2)->failure->line ==
+        (run_is_first
+             ? "10.0.0.9, host takes part in a run, and 10.0.0.9, host runs fleetrun doctor (or --preflight)"
+             : "10.0.0.9, host runs fleetrun doctor (or --preflight), and 10.0.0.9, host takes part in a run"));
     CHECK(scene.last<Over>(1) == nullptr);
   }
 }

@@ -202,6 +202,21 @@ TEST_CASE("a run does not write into a folder that took the place of its own") {
   CHECK(second.write(snapshot(2)) == home / "c/000001-step-2");
 }
 
+TEST_CASE(
+    "hunt 70: nor into one without a lock, and it removes no checkpoint there; its own may lose the lock") {
+  const TemporaryFolder home;
+  CheckpointFolder first(home / "c", 1);
+  first.write(snapshot(1));
+  fs::remove(home / "c/.lock");
+  CHECK(first.write(snapshot(2)) == home / "c/000002-step-2");
+  fs::rename(home / "c", home / "moved");
+  fs::create_directory(home / "c");
+  fs::copy(home / "moved/000002-step-2", home / "c/000002-step-2", fs::copy_options::recursive);
+  check_error(ErrorKind::create, home / "c was replaced during the training",
+              [&] { first.write(snapshot(3)); });
+  CHECK(home.has("c/000002-step-2"));
+}
+
 TEST_CASE("a checkpoint whose save fails leaves no trace and costs none of the earlier ones") {
   const TemporaryFolder home;
   CheckpointFolder folder(home.path(), 1);
