@@ -129,8 +129,9 @@ std::string describe_death_limit(const ExitStatus& status, double cpu_seconds, c
       status.value == SIGKILL &&
       cpu_seconds >= kShareOfLimit * static_cast<double>(limits.hard_cpu_seconds) - kTickSeconds;
   if (status.value != SIGXCPU && !killed) return "";
-  return fmt::format("a process may take {} s of processor time (ulimit -t)",
-                     killed ? limits.hard_cpu_seconds : limits.cpu_seconds);
+  const rlim_t seconds = killed ? limits.hard_cpu_seconds : limits.cpu_seconds;
+  if (seconds == RLIM_INFINITY) return "";  // then the signal came from elsewhere
+  return fmt::format("a process may take {} s of processor time (ulimit -t)", seconds);
 }
 
 }  // namespace fleetrun::launch

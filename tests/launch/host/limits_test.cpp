@@ -75,6 +75,7 @@ TEST_CASE("a process that a limit ended is reported with that limit") {
         "a process may take 1000 s of processor time (ulimit -t)");
   CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 2000, limits) ==
         "a process may take 2000 s of processor time (ulimit -t)");
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGXCPU}, 1000, {}).empty());  // hunt 69: no limit
   CHECK_FALSE(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 1950, limits).empty());  // by ticks
   CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 1800, limits).empty());
   CHECK(describe_death_limit({ExitStatus::How::signaled, SIGXFSZ}, 0, limits) ==
