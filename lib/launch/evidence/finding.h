@@ -33,6 +33,8 @@ struct Finding {
   bool has_header = true;  // else its beginning is out of sight, or between lines of others
   std::string file;        // of the first frame
   std::string prefix;      // in front of each line
+
+  bool is_traceback() const { return !file.empty(); }
 };
 
 }  // namespace fleetrun::launch

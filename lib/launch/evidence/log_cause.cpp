@@ -24,6 +24,7 @@ constexpr std::size_t kMostText = 256 * 1024;  // bytes: a traceback of 1,000 fr
 constexpr std::size_t kLongestPart = 300;      // bytes, of each part of the sentence
 constexpr std::size_t kLastWords = 10;         // lines of a message; Python ends with 1 after an exception
 constexpr std::size_t kFewLastWords = 3;       // after another code, the program itself chose its end
+constexpr std::size_t kBuffered = 16 * 1024;   // bytes that a program and a filter behind it may hold back
 
 int signal_of(const ExitStatus& status) {
   if (status.how == ExitStatus::How::signaled) return status.value;
@@ -94,6 +95,17 @@ class Judge {
     return {};
   }
 
+  LogCause find_survived(const LogLines& log) const {
+    for (const Finding& finding : findings_) {
+      const bool was_last = finding.end >= log.lines.size();
+      const std::size_t end = was_last ? log.text.size() : log.starts[finding.end];
+      if (log.text.size() - end > kBuffered) return {};
+      const bool nobody_caught = !finding.is_traceback() || finding.from_top;
+      if (finding.weight <= Weight::last_words && nobody_caught && may_explain(finding)) return finding.cause;
+    }
+    return {};
+  }
+
  private:
   void add_message(Finding message) {  // what an exception's own lines repeat says nothing new
     const bool repeated = std::any_of(findings_.begin(), findings_.end(), [&](const Finding& other) {
@@ -110,10 +122,13 @@ class Judge {
     if (last != findings_.end() && !worked_on(log, *last, kLastWords)) last->end = log.lines.size();
   }
 
-  bool explains(const Finding& finding) const {
+  bool may_explain(const Finding& finding) const {
     if ((finding.endings & ending_) == 0) return false;
-    if (finding.code != 0 && ending_ == kExit && finding.code != status_.value) return false;
-    return finding.weight == Weight::certain || finding.end >= last_words_;
+    return finding.code == 0 || ending_ != kExit || finding.code == status_.value;
+  }
+
+  bool explains(const Finding& finding) const {
+    return may_explain(finding) && (finding.weight == Weight::certain || finding.end >= last_words_);
   }
 
   const ExitStatus& status_;
@@ -121,6 +136,11 @@ class Judge {
   std::size_t last_words_ = 0;  // the line with which they begin
   std::vector<Finding> findings_;
 };
+
+void shorten_parts(LogCause& cause) {
+  for (std::string* part : {&cause.what, &cause.place, &cause.from})
+    *part = shorten(std::move(*part), kLongestPart);
+}
 
 }  // namespace
 
@@ -131,9 +151,17 @@ LogCause find_log_cause(std::string_view log_end, const ExitStatus& status, std:
   const LogLines log = read_log_lines(log_end);
   const std::string_view at_death = log_end.substr(0, log_end.size() - std::min(late, log_end.size()));
   LogCause cause = Judge(log, status, script, read_log_lines(at_death).lines.size()).decide();
-  for (std::string* part : {&cause.what, &cause.place, &cause.from})
-    *part = shorten(std::move(*part), kLongestPart);
+  shorten_parts(cause);
   cause.hint = hint_for(cause.what);
+  return cause;
+}
+
+LogCause find_survived_error(std::string_view log_end, const ExitStatus& status, std::string_view script) {
+  if (ending_of(status) == 0) return {};
+  if (log_end.size() > kMostText) log_end.remove_prefix(log_end.size() - kMostText);
+  const LogLines log = read_log_lines(log_end);
+  LogCause cause = Judge(log, status, script, log.lines.size()).find_survived(log);
+  shorten_parts(cause);
   return cause;
 }
 

@@ -24,6 +24,11 @@ struct LogCause {
 LogCause find_log_cause(std::string_view log_end, const ExitStatus& status, std::string_view script = {},
                         std::size_t late = 0);
 
+// When find_log_cause() finds none: the last error that would explain the end if the process had not worked on after it, as it seems. But what
+// follows, which is little, may also be output that had waited in a buffer (of grep, or of a Fortran program) until the process ended.
+LogCause find_survived_error(std::string_view log_end, const ExitStatus& status,
+                             std::string_view script = {});
+
 std::string describe(const LogCause& cause);  // "ValueError: bad batch (train.py:12, in main)"
 
 }  // namespace fleetrun::launch

@@ -70,8 +70,8 @@ constexpr std::array kTable = {
     Recogniser{"panicked at ", R"(thread '[^']*'(?: \(\d+\))? panicked at (\S+:\d+):\d+:\n(.+))", R"(panicked: \2)", R"(\1)", kExit | kAbort},
     Recogniser{"Exception in thread \"", R"re(Exception in thread "[^"]*" (\S.*)(?:\n\s+at (\S+?)\(([^)\n]+)\))?)re", R"(\1)", R"(\3, in \2)", kExit},
     Recogniser{"A fatal error has been detected by the Java Runtime", R"(detected by the Java Runtime Environment:\n#\s*\n#\s+(.+))", R"(Java Runtime Environment: \1)", "", kAnyEnd},
-    Recogniser{"At line ", R"(At line (\d+) of file (\S+).*\n.*(Fortran runtime error: .+))", R"(\3)", R"(\2:\1)", kExit},
-    Recogniser{"Fortran runtime error: ", R"((Fortran runtime error: .+))", R"(\1)", "", kExit},
+    Recogniser{"At line ", R"(At line (\d+) of file (\S+).*\n.*(Fortran runtime error: .+))", R"(\3)", R"(\2:\1)", kExit, Weight::certain},
+    Recogniser{"Fortran runtime error: ", R"((Fortran runtime error: .+))", R"(\1)", "", kExit, Weight::certain},
     Recogniser{"ERROR STOP", R"((ERROR STOP.*))", R"(\1)", "", kExit},
     Recogniser{"Program received signal ", R"(Program received signal (SIG\w+: .+)(?:(?s:.*?)\bat (\S+\.[fF]\d*:\d+))?)", R"(\1)", R"(\2)", kAnyEnd, Weight::clue},
     Recogniser{"ERROR: LoadError: ", R"(ERROR: LoadError: (.+))", R"(\1)", "", kExit},  // of Julia

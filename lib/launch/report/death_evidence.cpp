@@ -183,6 +183,12 @@ bool makes_core(int signal) {
 
 void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {
   LogCause cause = find_log_cause(scene.log_end, scene.status, scene.script, scene.late);
+  if (cause.what.empty())
+    if (const LogCause error = find_survived_error(scene.log_end, scene.status, scene.script);
+        !error.what.empty())
+      evidence.facts.push_back(
+          fmt::format("earlier in its log: {}; then the rank worked on, or its output had waited in a buffer",
+                      describe(error)));
   evidence.exception = std::move(cause.what);
   evidence.exception_place = std::move(cause.place);
   for (std::string* fact : {&cause.from, &cause.hint})

@@ -73,6 +73,22 @@ TEST_CASE("60 logs name the cause that a reader would name, or none") {
   }
 }
 
+TEST_CASE("hunt 72: an error that the process seems to have survived is found if little follows it") {
+  const std::string error =
+      "Traceback (most recent call last):\n  File \"a.py\", line 9, in <module>\n    main()\n"
+      "  File \"a.py\", line 4, in main\n    read()\nFileNotFoundError: /data/shard-3.bin\n";
+  const auto rows = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "step " + std::to_string(i) + " loss 0.5\n";
+    return text;
+  };
+  CHECK(find_log_cause(error + rows(60), exited(1)).what.empty());
+  CHECK(describe(find_survived_error(error + rows(60), exited(1))) ==
+        "FileNotFoundError: /data/shard-3.bin (a.py:4, in main)");
+  CHECK(find_survived_error(error + rows(5000), exited(1)).what.empty());
+  CHECK(find_survived_error(error + rows(60), exited(0)).what.empty());
+}
+
 TEST_CASE("no log names a cause for SIGKILL, SIGTERM or a process that ended well") {
   for (const Example& example : examples()) {
     CAPTURE(example.name);
