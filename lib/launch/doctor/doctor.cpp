@@ -42,7 +42,7 @@ NodeSessionOptions session_options(const DoctorRequest& request) {
                    .logs = "",
                    .node_rank = members.node_rank,
                    .device_ids = request.cluster.device_ids,
-                   .terms = {{kDoctorTerm, "yes"}}},
+                   .terms = {{kDoctorTerm, request.output == DoctorOutput::findings ? kPreflight : kDoctor}}},
           .run_id = "doctor",
           .command = "",
           .join_timeout = request.join_timeout,

@@ -177,6 +177,7 @@ class Coordinator {
   std::optional<std::string> objection_to(PeerId peer, const Join& join) const;
   std::optional<std::string> objection_to_place(const Join& join) const;
   const Node* holder_of_place(const Join& join) const;  // null: nobody claims it
+  const Node* first_here() const;                       // null: no node has joined
   Actions refuse(PeerId peer, const Join& join, const std::string& why);
   Actions begin_if_enough(TimePoint now);
   Actions place_without_missing(TimePoint now);

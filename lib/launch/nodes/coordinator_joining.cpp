@@ -46,13 +46,23 @@ std::optional<std::string> as_objection(std::vector<std::string> lines) {
   return fmt::format("the nodes do not agree:\n{}", fmt::join(lines, "\n"));
 }
 
-// `fleetrun doctor` only asks the nodes, also before a run with --preflight.
-bool is_of_doctor(const Join& join) {
-  return std::ranges::any_of(join.terms, [](const auto& term) { return term.first == kDoctorTerm; });
+// What the other fleetrun does, which may not be what this one does.
+enum class Activity { run, doctor, preflight };
+
+Activity activity_of(const Join& join) {
+  const std::string doctor = value_of(join.terms, kDoctorTerm);
+  return doctor == kDoctor ? Activity::doctor : doctor == kPreflight ? Activity::preflight : Activity::run;
 }
 
-std::string part_of(const Join& join) {
-  return is_of_doctor(join) ? "runs fleetrun doctor (or --preflight)" : "takes part in a run";
+std::string describe(Activity activity) {
+  switch (activity) {
+    case Activity::run:
+      return "takes part in a run";
+    case Activity::doctor:
+      return "runs fleetrun doctor";
+    default:
+      return "examines the nodes before a run (--preflight)";
+  }
 }
 
 }  // namespace
@@ -97,6 +107,21 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
 // may be a second start of the same command.
 Coordinator::Actions Coordinator::refuse(PeerId peer, const Join& join, const std::string& why) {
   const NodeFailure failure = failure_of_nodes(ErrorKind::protocol, why);
+  if (const Node* const first = first_here();
+      first != nullptr && activity_of(first->join) != activity_of(join)) {
+    // A doctor is done soon, and then the other one can meet its first node here. A preflight waits for the nodes of its run.
+    if (activity_of(first->join) == Activity::doctor)
+      return {
+          Tell{{peer},
+               Note{.line = why + "; this node waits until that is done", .missing = "", .come_again = true}},
+          Drop{peer, why}};
+    if (activity_of(first->join) == Activity::preflight && activity_of(join) == Activity::run &&
+        phase_ == Phase::joining) {
+      Actions actions = {Tell{{peer}, Over{failure, std::nullopt}}, Drop{peer, why}};
+      for (auto& action : end(failure, std::nullopt)) actions.push_back(std::move(action));
+      return actions;
+    }
+  }
   Actions actions = {Tell{{peer}, Over{failure, std::nullopt}}, Drop{peer, why}};
   const Node* const holder = holder_of_place(join);
   if (phase_ != Phase::joining || holder == nullptr) return actions;
@@ -114,12 +139,10 @@ std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& jo
   const auto is_peer = [&](const Node& node) { return node.peer == peer; };
   if (std::ranges::any_of(nodes_, is_peer) || std::ranges::any_of(waiting_, is_peer))
     return "it has joined already";
-  const Node* const first = !nodes_.empty()     ? &nodes_.front()
-                            : !waiting_.empty() ? &waiting_.front()
-                                                : nullptr;
-  if (first != nullptr && is_of_doctor(first->join) != is_of_doctor(join))
-    return fmt::format("{} {}, and {}, {} {}", address_of(*first), part_of(first->join), join.address,
-                       join.host, part_of(join));
+  if (const Node* const first = first_here();
+      first != nullptr && activity_of(first->join) != activity_of(join))
+    return fmt::format("{} {}, and {}, {} {}", address_of(*first), describe(activity_of(first->join)),
+                       join.address, join.host, describe(activity_of(join)));
   if (phase_ != Phase::joining) {
     std::vector<std::string> lines;
     compare(terms_, nodes_.empty() ? "the other nodes" : name_of(nodes_.front()), join.terms,
@@ -131,6 +154,11 @@ std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& jo
     return fmt::format("it was ready for attempt {} of another first node; this is attempt {}", last->attempt,
                        attempt_);
   return objection_to_place(join);
+}
+
+const Coordinator::Node* Coordinator::first_here() const {
+  if (!nodes_.empty()) return &nodes_.front();
+  return waiting_.empty() ? nullptr : &waiting_.front();
 }
 
 // During the run a node may claim the place of one that is lost, before the loss is known.

@@ -129,7 +129,8 @@ std::pair<const char*, JsonValue> to_message(const Echo& echo) {
   return {"echo", JsonValue::object({{"sent", echo.sent}, {"received", echo.received}})};
 }
 std::pair<const char*, JsonValue> to_message(const Note& note) {
-  return {"note", JsonValue::object({{"line", note.line}, {"missing", note.missing}})};
+  return {"note", JsonValue::object(
+                      {{"line", note.line}, {"missing", note.missing}, {"come_again", note.come_again}})};
 }
 std::pair<const char*, JsonValue> to_message(const Place& place) {
   return {"place", JsonValue::object({{"node_rank", place.node_rank}})};

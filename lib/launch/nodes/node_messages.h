@@ -128,8 +128,9 @@ struct Echo {
   std::int64_t sent = 0, received = 0;
 };
 struct Note {
-  std::string line;     // shown to the user; "": nothing to show
-  std::string missing;  // the nodes that have not joined
+  std::string line;         // shown to the user; "": nothing to show
+  std::string missing;      // the nodes that have not joined
+  bool come_again = false;  // the connection ends, and the node tries again to join
 };
 struct NodePlace {
   std::string address, host, logs;

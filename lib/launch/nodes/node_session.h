@@ -176,7 +176,8 @@ class NodeSession {
   EarlierRestarts restarts_;     // before them
   AttemptsSeen seen_;
   NodeSearch search_;
-  Timer look_;                                     // for a successor
+  Timer look_;                                     // for a successor, or again for the first node
+  bool comes_again_ = false;                       // the first node has asked for that
   std::vector<std::unique_ptr<NodeLink>> rivals_;  // on the first node, while it waits for the others
   Timer rival_wait_;                               // before this node ends because of one
   std::optional<TakingOver> taking_over_;

@@ -38,6 +38,7 @@ struct Fields {
     return value != nullptr && value->boolean;
   }
   std::string text_if_any(const char* key) { return object.find(key) == nullptr ? "" : text(key); }
+  bool yes_if_any(const char* key) { return object.find(key) != nullptr && yes(key); }
   template <typename Number = int>
   std::optional<Number> maybe_number(const char* key) {
     const JsonMember* const member = object.find(key);
@@ -293,7 +294,7 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
     return widen<FromFirst>(if_good(fields, echo));
   }
   if (frame.key == "note") {
-    const Note note = {fields.text("line"), fields.text_if_any("missing")};
+    const Note note = {fields.text("line"), fields.text_if_any("missing"), fields.yes_if_any("come_again")};
     return widen<FromFirst>(if_good(fields, note));
   }
   if (frame.key == "stop") {

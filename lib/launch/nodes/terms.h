@@ -8,8 +8,8 @@
 
 namespace fleetrun::launch {
 
-// The only term of `fleetrun doctor`, which does not take part in a run.
-inline constexpr const char* kDoctorTerm = "fleetrun doctor";
+// The only term of `fleetrun doctor`, which does not take part in a run, and its values.
+inline constexpr const char *kDoctorTerm = "fleetrun doctor", *kDoctor = "yes", *kPreflight = "preflight";
 
 // The version, the device, the flags that concern the whole run, and the program with its arguments. Of a job file, not
 // its path but each value: nodes may keep it in different folders. `job_text`: the job file's content; "" for other

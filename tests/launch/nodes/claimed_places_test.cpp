@@ -90,34 +90,55 @@ TEST_CASE("hunt 65: a node that claims the place of one that runs is told so, an
   }
 }
 
+Join doctor_on(int rank, const std::string& kind = "yes") {
+  Join join = Scene::join(1, rank);
+  join.terms = {{"fleetrun doctor", kind}};
+  return join;
+}
+
 TEST_CASE("hunt 71: a doctor that meets a run which has begun hears only that") {
   Scene scene({.nodes = 3, .least = 1, .run_id = "run", .names = {}, .elastic_timeout = 1s, .restart = {}});
   scene.say(1, Scene::join(1, 0));
   scene.now += 1s;
   scene.take(scene.coordinator.woke(scene.now));
   scene.say(1, Scene::ready({6070}));
-  Join doctor = Scene::join(1, 1);
-  doctor.terms = {{"fleetrun doctor", "yes"}};
-  scene.say(2, doctor);
+  scene.say(2, doctor_on(1));
   REQUIRE(scene.last<Over>(2) != nullptr);
   CHECK(scene.last<Over>(2)->failure->line ==
-        "10.0.0.9, host takes part in a run, and 10.0.0.9, host runs fleetrun doctor (or --preflight)");
+        "10.0.0.9, host takes part in a run, and 10.0.0.9, host runs fleetrun doctor");
 }
 
-TEST_CASE("hunt 68: a doctor does not end a run that waits for its node, and a run does not end a doctor") {
-  for (const bool run_is_first : {true, false}) {
-    Scene scene(2);
-    Join run = Scene::join(1, run_is_first ? 0 : 1), doctor = Scene::join(1, run_is_first ? 1 : 0);
-    doctor.terms = {{"fleetrun doctor", "yes"}};
-    scene.say(1, run_is_first ? run : doctor);
-    scene.say(2, run_is_first ? doctor : run);
-    REQUIRE(scene.last<Over>(2) != nullptr);
+TEST_CASE("hunt 68: a doctor does not end a run that waits for its node") {
+  Scene scene(2);
+  scene.say(1, Scene::join(1, 0));
+  scene.say(2, doctor_on(1));
+  REQUIRE(scene.last<Over>(2) != nullptr);
+  CHECK(scene.last<Over>(1) == nullptr);
+}
+
+TEST_CASE("hunt 74: a run whose first node still runs a doctor comes again") {
+  Scene scene(2);
+  scene.say(1, doctor_on(0));
+  scene.say(2, Scene::join(1, 1));
+  REQUIRE(scene.last<Note>(2) != nullptr);
+  CHECK(scene.last<Note>(2)->come_again);
+  CHECK(
+      scene.last<Note>(2)->line ==
+      "10.0.0.9, host runs fleetrun doctor, and 10.0.0.9, host takes part in a run; this node waits until that is done");
+  CHECK(scene.dropped == std::vector<PeerId>{2});
+  CHECK(scene.last<Over>(1) == nullptr);
+}
+
+TEST_CASE("hunt 74: --preflight on the first node alone ends all nodes") {
+  Scene scene(2);
+  scene.say(1, doctor_on(0, "preflight"));
+  scene.say(2, Scene::join(1, 1));
+  for (const PeerId peer : {1, 2}) {
+    REQUIRE(scene.last<Over>(peer) != nullptr);
+    CHECK(scene.last<Over>(peer)->failure->exit_code == 76);
     CHECK(
-        scene.last<Over>(2)->failure->line ==
-        (run_is_first
-             ? "10.0.0.9, host takes part in a run, and 10.0.0.9, host runs fleetrun doctor (or --preflight)"
-             : "10.0.0.9, host runs fleetrun doctor (or --preflight), and 10.0.0.9, host takes part in a run"));
-    CHECK(scene.last<Over>(1) == nullptr);
+        scene.last<Over>(peer)->failure->line ==
+        "10.0.0.9, host examines the nodes before a run (--preflight), and 10.0.0.9, host takes part in a run");
   }
 }
 

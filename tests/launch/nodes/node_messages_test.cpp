@@ -73,6 +73,8 @@ TEST_CASE("what the first node says arrives as it was sent") {
   CHECK(through_wire_to_node(Echo{1, 2}).received == 2);
   CHECK(through_wire_to_node(Note{"waiting", "node 1"}).line == "waiting");
   CHECK(through_wire_to_node(Note{"waiting", "node 1"}).missing == "node 1");
+  CHECK_FALSE(through_wire_to_node(Note{"waiting", "node 1"}).come_again);
+  CHECK(through_wire_to_node(Note{"waiting", "", true}).come_again);
   const Places places = through_wire_to_node(
       Places{"run", {{"10.0.0.1", "one", "/a", {{0}}}, {"10.0.0.2", "two", "/b c", {{0}, {1}}}}});
   CHECK(places.nodes[1].logs == "/b c");
