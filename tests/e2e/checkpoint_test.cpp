@@ -242,6 +242,7 @@ TEST_CASE("a checkpoint of another model is named, one of another world size is 
   const ChildResult wider = train(launch, {"model.class_dim=7"});
   CHECK(wider.code == 65);
   CHECK(contains(wider.err, "is [4,512], wanted [7,512]"));
+  CHECK(contains(wider.err, "hint: checkpoint.resume=never model.pretrained="));  // hunt 73
   const ChildResult alone = train(launch, {"train.epochs=3"}, 1);
   REQUIRE_MESSAGE(alone.code == 0, alone.err);
   CHECK(contains(alone.out, "epoch 2, batch 0 (step 24)"));

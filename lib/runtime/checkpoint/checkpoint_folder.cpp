@@ -154,11 +154,12 @@ std::uint64_t read_identity(const UniqueFd& lock) {
   return std::from_chars(text.data(), end, identity, 16).ptr == end ? identity : 0;
 }
 
-bool is_same(const UniqueFd& open, const std::string& path) {
+// Whether something else has this name. If nobody can tell, the disk has a problem, which the save tells.
+bool is_another(const UniqueFd& open, const std::string& path) {
   struct stat ours {
   }, there{};
-  return ::fstat(open.get(), &ours) == 0 && ::lstat(path.c_str(), &there) == 0 &&
-         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+  if (::fstat(open.get(), &ours) != 0 || ::lstat(path.c_str(), &there) != 0) return false;
+  return ours.st_dev != there.st_dev || ours.st_ino != there.st_ino;
 }
 
 // Another folder of that name belongs to whoever made it, and perhaps another run has claimed it. Some file systems give a folder another
@@ -166,8 +167,7 @@ bool is_same(const UniqueFd& open, const std::string& path) {
 void require_same_folder(const std::string& folder, const UniqueFd& opened, const UniqueFd& lock) {
   const std::string lock_there = folder + "/.lock";
   const bool has_lock = ::access(lock_there.c_str(), F_OK) == 0;
-  const bool same = has_lock ? is_same(lock, lock_there) : !fs::exists(folder) || is_same(opened, folder);
-  if (!same)
+  if (has_lock ? is_another(lock, lock_there) : is_another(opened, folder))
     throw Error(
         ErrorKind::create,
         fmt::format("{} was replaced during the training: it is not the folder that this run uses", folder));
@@ -323,7 +323,8 @@ std::string CheckpointFolder::write(const Snapshot& snapshot) {
 
 std::string CheckpointFolder::set_aside(const std::string& checkpoint) {
   std::string aside = checkpoint + ".bad";
-  for (int copy = 2; fs::exists(aside); ++copy) aside = fmt::format("{}.bad{}", checkpoint, copy);
+  std::error_code unknown;
+  for (int copy = 2; fs::exists(aside, unknown); ++copy) aside = fmt::format("{}.bad{}", checkpoint, copy);
   if (::rename(checkpoint.c_str(), aside.c_str()) != 0)
     throw Error(ErrorKind::create,
                 fmt::format("renaming {} to {}: {}", checkpoint, aside, describe_errno(errno)));

@@ -21,6 +21,8 @@ SaveResult save(CheckpointFolder& folder, const Snapshot& snapshot) {
     result.problem = problem;
   } catch (const std::bad_alloc&) {
     result.problem = Error(ErrorKind::os, "no memory to write a checkpoint");
+  } catch (const std::exception& problem) {  // of the library for files
+    result.problem = Error(ErrorKind::io, problem.what());
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return result;

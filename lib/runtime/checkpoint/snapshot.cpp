@@ -91,6 +91,21 @@ std::string difference_of_scales(const Safetensors& saved, const Program& progra
              : "the checkpoint's loss scale is left out: this training has none that follows overflows";
 }
 
+// A training that goes on keeps its classes.
+void check_model(const Safetensors& model, const std::string& path, const std::vector<ValueId>& weights,
+                 const Program& program) {
+  try {
+    check_tensors(model, path, weights, program);
+  } catch (const Error& error) {
+    if (error.hint().empty()) throw;
+    throw Error(
+        error.kind(), error.message(),
+        fmt::format(
+            "checkpoint.resume=never model.pretrained={} model.new_head=auto after the job file starts a new training from these weights",
+            path));
+  }
+}
+
 }  // namespace
 
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
@@ -119,7 +134,7 @@ std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program
   const Safetensors &model = file_of(checkpoint, kModelFile),
                     &optimizer = file_of(checkpoint, kOptimizerFile);
   const std::vector<ValueId> weights = weights_of(program);
-  check_tensors(model, checkpoint.path + "/" + kModelFile, weights, program);
+  check_model(model, checkpoint.path + "/" + kModelFile, weights, program);
   check_tensors(optimizer, checkpoint.path + "/" + kOptimizerFile, optimizer_states_of(program), program,
                 kLossScale);
   store_tensors(model, weights, program, storage);
