@@ -1,4 +1,4 @@
-// Nodes that say that they have the same number.
+// Nodes that say that they have the same number, second starts on one node, and other commands at the meeting point of a run.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -11,6 +11,7 @@ namespace fleetrun::launch::claimed_places_test {
 namespace {
 
 using namespace std::chrono_literals;
+using coordinator_scene::kStart;
 using coordinator_scene::Scene;
 
 TEST_CASE("two nodes that claim one place: the second one is refused") {
@@ -64,6 +65,48 @@ TEST_CASE("hunt 44: nodes that can do without the second of two that claim one p
         fmt::format(
             "host (10.0.0.9) and copy (10.0.0.9) both say that they are node {}; the second one cannot join",
             elastic ? 0 : 1));
+  }
+}
+
+TEST_CASE("hunt 61: a second start on a node that has joined ends nothing but itself") {
+  for (const bool knows_number : {true, false}) {
+    Scene scene({.nodes = 3, .run_id = "run"});
+    Join first = Scene::join(1, 1);
+    if (!knows_number) first.node_rank.reset();
+    first.host = "beta";
+    scene.say(1, Scene::join(1, 0));
+    scene.say(2, first);
+    Failed failed = {0, Scene::failure(0, "node 1 (b) cannot join: log/ is in use", "error")};
+    if (knows_number) failed.node_rank = 1;
+    failed.host = "beta";
+    scene.say(3, failed);
+    CHECK(scene.last<Over>(1) == nullptr);
+    REQUIRE(scene.last<Note>(1) != nullptr);
+    CHECK(
+        scene.last<Note>(1)->line ==
+        "node 1 (b) cannot join: log/ is in use; this node has joined already, and the run waits for the others");
+  }
+}
+
+TEST_CASE(
+    "hunt 65: a second start on a node that has not joined yet leaves the first start some seconds to join") {
+  for (const bool comes : {true, false}) {
+    Scene scene(2, {}, {"10.0.0.1", "10.0.0.2"});
+    scene.say(1, Scene::join(1, 0));
+    Failed failed = {0, Scene::failure(0, "node 1 (b) cannot join: log/ is in use", "error")};
+    failed.failure.exit_code = 73;
+    failed.node_rank = 1;
+    scene.say(3, failed);
+    REQUIRE(scene.last<Note>(1) != nullptr);
+    CHECK(scene.last<Note>(1)->line ==
+          "node 1 (b) cannot join: log/ is in use; the run waits 5 s for another fleetrun of this node");
+    if (comes) scene.say(2, Scene::join(1, 1));
+    CHECK((scene.rank_of(2) == 1) == comes);
+    if (comes) continue;
+    CHECK(scene.coordinator.wake_at() == kStart + 5s);
+    scene.take(scene.coordinator.woke(kStart + 5s));
+    REQUIRE(scene.last<Over>(1) != nullptr);
+    CHECK(scene.last<Over>(1)->failure->line == "node 1 (b) cannot join: log/ is in use");
   }
 }
 

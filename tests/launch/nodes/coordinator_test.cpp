@@ -149,48 +149,6 @@ TEST_CASE("a node that cannot join ends the run of those that wait for it, with 
   CHECK(scene.dropped == std::vector<PeerId>{2});
 }
 
-TEST_CASE("hunt 61: a second start on a node that has joined ends nothing but itself") {
-  for (const bool knows_number : {true, false}) {
-    Scene scene({.nodes = 3, .run_id = "run"});
-    Join first = Scene::join(1, 1);
-    if (!knows_number) first.node_rank.reset();
-    first.host = "beta";
-    scene.say(1, Scene::join(1, 0));
-    scene.say(2, first);
-    Failed failed = {0, Scene::failure(0, "node 1 (b) cannot join: log/ is in use", "error")};
-    if (knows_number) failed.node_rank = 1;
-    failed.host = "beta";
-    scene.say(3, failed);
-    CHECK(scene.last<Over>(1) == nullptr);
-    REQUIRE(scene.last<Note>(1) != nullptr);
-    CHECK(
-        scene.last<Note>(1)->line ==
-        "node 1 (b) cannot join: log/ is in use; this node has joined already, and the run waits for the others");
-  }
-}
-
-TEST_CASE(
-    "hunt 65: a second start on a node that has not joined yet leaves the first start some seconds to join") {
-  for (const bool comes : {true, false}) {
-    Scene scene(2, {}, {"10.0.0.1", "10.0.0.2"});
-    scene.say(1, Scene::join(1, 0));
-    Failed failed = {0, Scene::failure(0, "node 1 (b) cannot join: log/ is in use", "error")};
-    failed.failure.exit_code = 73;
-    failed.node_rank = 1;
-    scene.say(3, failed);
-    REQUIRE(scene.last<Note>(1) != nullptr);
-    CHECK(scene.last<Note>(1)->line ==
-          "node 1 (b) cannot join: log/ is in use; the run waits 5 s for another fleetrun of this node");
-    if (comes) scene.say(2, Scene::join(1, 1));
-    CHECK((scene.rank_of(2) == 1) == comes);
-    if (comes) continue;
-    CHECK(scene.coordinator.wake_at() == kStart + 5s);
-    scene.take(scene.coordinator.woke(kStart + 5s));
-    REQUIRE(scene.last<Over>(1) != nullptr);
-    CHECK(scene.last<Over>(1)->failure->line == "node 1 (b) cannot join: log/ is in use");
-  }
-}
-
 TEST_CASE("an elastic run goes on without a node that cannot join") {
   Scene scene({.nodes = 3, .least = 1, .run_id = "run", .names = {}, .restart = {}});
   scene.say(1, Scene::join(1, 0));
