@@ -158,7 +158,7 @@ std::uint64_t read_identity(const UniqueFd& lock) {
 bool is_another(const UniqueFd& open, const std::string& path) {
   struct stat ours {
   }, there{};
-  if (::fstat(open.get(), &ours) != 0 || ::lstat(path.c_str(), &there) != 0) return false;
+  if (::fstat(open.get(), &ours) != 0 || ::stat(path.c_str(), &there) != 0) return false;
   return ours.st_dev != there.st_dev || ours.st_ino != there.st_ino;
 }
 

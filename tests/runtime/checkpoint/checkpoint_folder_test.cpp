@@ -217,6 +217,15 @@ TEST_CASE(
   CHECK(home.has("c/000002-step-2"));
 }
 
+TEST_CASE("hunt 76: a folder that is a link stays the run's own without its lock") {
+  const TemporaryFolder home;
+  fs::create_directory(home / "real");
+  fs::create_directory_symlink("real", home / "c");
+  CheckpointFolder folder(home / "c", kKeepAll);
+  fs::remove(home / "real/.lock");
+  CHECK(folder.write(snapshot(1)) == home / "c/000001-step-1");
+}
+
 TEST_CASE("a checkpoint whose save fails leaves no trace and costs none of the earlier ones") {
   const TemporaryFolder home;
   CheckpointFolder folder(home.path(), 1);
