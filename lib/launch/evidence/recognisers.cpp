@@ -35,7 +35,8 @@ constexpr std::array kTable = {
     Recogniser{"LLVM ERROR: ", R"((LLVM ERROR: .+))", R"(\1)", "", kAnyEnd},
     Recogniser{"OMP: Error #", R"((OMP: Error #.+))", R"(\1)", "", kExit | kAbort},
     Recogniser{"Intel MKL FATAL ERROR", R"((Intel MKL FATAL ERROR.+))", R"(\1)", "", kExit | kAbort},
-    Recogniser{"libgomp: ", R"((libgomp: .+))", R"(\1)", "", kExit | kAbort},
+    // gomp_fatal() of libgomp/error.c; its gomp_error() only warns, such as of a variable with an invalid value.
+    Recogniser{"libgomp: ", R"((libgomp: (?:Thread creation failed|Out of memory|could not|Couldn't|cannot|error in).*))", R"(\1)", "", kExit | kAbort},
     // Sanitizers
     Recogniser{"SUMMARY: ", R"((?m)SUMMARY: (\w+Sanitizer: \S.*?) ([^\s()]+:\d+)(?::\d+)?(?: in (.*))?$)", R"(\1)", R"(\2, in \3)", kAnyEnd, Weight::certain},
     Recogniser{"SUMMARY: ", R"(SUMMARY: (\w+Sanitizer: .+))", R"(\1)", "", kAnyEnd, Weight::certain},
@@ -70,8 +71,8 @@ constexpr std::array kTable = {
     Recogniser{"panicked at ", R"(thread '[^']*'(?: \(\d+\))? panicked at (\S+:\d+):\d+:\n(.+))", R"(panicked: \2)", R"(\1)", kExit | kAbort},
     Recogniser{"Exception in thread \"", R"re(Exception in thread "[^"]*" (\S.*)(?:\n\s+at (\S+?)\(([^)\n]+)\))?)re", R"(\1)", R"(\3, in \2)", kExit},
     Recogniser{"A fatal error has been detected by the Java Runtime", R"(detected by the Java Runtime Environment:\n#\s*\n#\s+(.+))", R"(Java Runtime Environment: \1)", "", kAnyEnd},
-    Recogniser{"At line ", R"(At line (\d+) of file (\S+).*\n.*(Fortran runtime error: .+))", R"(\3)", R"(\2:\1)", kExit, Weight::certain},
-    Recogniser{"Fortran runtime error: ", R"((Fortran runtime error: .+))", R"(\1)", "", kExit, Weight::certain},
+    Recogniser{"At line ", R"(At line (\d+) of file (\S+).*\n.*(Fortran runtime error: .+))", R"(\3)", R"(\2:\1)", kExit},
+    Recogniser{"Fortran runtime error: ", R"((Fortran runtime error: .+))", R"(\1)", "", kExit},
     Recogniser{"ERROR STOP", R"((ERROR STOP.*))", R"(\1)", "", kExit},
     Recogniser{"Program received signal ", R"(Program received signal (SIG\w+: .+)(?:(?s:.*?)\bat (\S+\.[fF]\d*:\d+))?)", R"(\1)", R"(\2)", kAnyEnd, Weight::clue},
     Recogniser{"ERROR: LoadError: ", R"(ERROR: LoadError: (.+))", R"(\1)", "", kExit},  // of Julia

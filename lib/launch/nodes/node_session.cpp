@@ -135,6 +135,13 @@ void NodeSession::ask_others() {
   for (const Endpoint& node : possible_successors()) search_.ask(node);
 }
 
+// Another fleetrun, which did not belong to the run, was where the nodes meet. It may have been on this host.
+void NodeSession::come_again() {
+  if (options_.members.may_be_first && !server_) serve();
+  if (may_search()) ask_others();
+  link_to_first();
+}
+
 // The first node has found a run that goes on, and does not begin a new one; or the node that was to take over is gone.
 void NodeSession::join_again() {
   if (link_->is_open() || placed_) return;
@@ -366,7 +373,7 @@ std::optional<FromFirst> NodeSession::take_answer() {
 // The side without the coordinator stops its ranks.
 void NodeSession::on_lost(const std::string& why) {
   if (over_) return;  // it closes when all is said
-  if (comes_again_ && !known_) return look_.call_at(Clock::now() + kComeAgain, [this] { link_to_first(); });
+  if (comes_again_ && !known_) return look_.call_at(Clock::now() + kComeAgain, [this] { come_again(); });
   if (taking_over_) return go_on_looking(why);
   if (may_be_taken_over()) return begin_taking_over(why);
   if (!known_ && !server_ && !leaving_ && may_search())

@@ -125,6 +125,7 @@ class NodeSession {
   std::vector<Endpoint> possible_successors() const;
   void ask_others();
   void join_again();
+  void come_again();
   void serve();
   void look_for_rivals();
   std::string rival_mark() const;

@@ -58,6 +58,24 @@ TEST_CASE("hunt 74: a node that waits stays when a doctor runs on the first node
   CHECK(cluster.log(1, 0) == "started\n");
 }
 
+TEST_CASE(
+    "hunt 77: without --node_rank, a run that meets a doctor on its own host becomes the first node later") {
+  Cluster cluster(2);
+  const auto on = [&](int node, const Words& words) {
+    Words all = words;
+    all.insert(all.begin() + (words.front() == "doctor" ? 1 : 0),
+               {"--nnodes=2", "--master=" + cluster.address(0) + ":" + std::to_string(cluster.port())});
+    cluster.start_exactly(node, all);
+  };
+  on(1, {"doctor", "--join_timeout=3"});  // all nodes are on this host
+  REQUIRE(is_listening(cluster));
+  on(0, {FAKE_WORKER, "print", "started"});
+  CHECK(cluster.says(0, "runs fleetrun doctor, and "));
+  cluster.end_of(1);
+  on(1, {FAKE_WORKER, "print", "started"});
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+}
+
 TEST_CASE("nodes that count different numbers of nodes end the run with 76") {
   Cluster cluster(2);
   cluster.start(0, {"--nnodes=1:2", FAKE_WORKER, "sleep", "100"});

@@ -85,6 +85,9 @@ TEST_CASE("hunt 72: an error that the process seems to have survived is found if
   CHECK(find_log_cause(error + rows(60), exited(1)).what.empty());
   CHECK(describe(find_survived_error(error + rows(60), exited(1))) ==
         "FileNotFoundError: /data/shard-3.bin (a.py:4, in main)");
+  CHECK(describe(find_survived_error(
+            "At line 6 of file f.f90\nFortran runtime error: File 'mesh.dat' does not exist\n" + rows(60),
+            exited(2))) == "Fortran runtime error: File 'mesh.dat' does not exist (f.f90:6)");
   CHECK(find_survived_error(error + rows(5000), exited(1)).what.empty());
   CHECK(find_survived_error(error + rows(60), exited(0)).what.empty());
 }
