@@ -106,26 +106,24 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
 // Two hosts with one number are a mistake in the commands, which no wait mends, unless the run can do without one of them. On one host it
 // may be a second start of the same command.
 Coordinator::Actions Coordinator::refuse(PeerId peer, const Join& join, const std::string& why) {
+  const Activity here = activity_of(first_here() == nullptr ? join : first_here()->join);
+  const Activity there = activity_of(join);
+  // A doctor is done soon, and then the other one can meet its first node here.
+  if (here == Activity::doctor && there != here)
+    return {
+        Tell{{peer},
+             Note{.line = why + "; this node waits until that is done", .missing = "", .come_again = true}},
+        Drop{peer, why}};
   const NodeFailure failure = failure_of_nodes(ErrorKind::protocol, why);
-  if (const Node* const first = first_here();
-      first != nullptr && activity_of(first->join) != activity_of(join)) {
-    // A doctor is done soon, and then the other one can meet its first node here. A preflight waits for the nodes of its run.
-    if (activity_of(first->join) == Activity::doctor)
-      return {
-          Tell{{peer},
-               Note{.line = why + "; this node waits until that is done", .missing = "", .come_again = true}},
-          Drop{peer, why}};
-    if (activity_of(first->join) == Activity::preflight && activity_of(join) == Activity::run &&
-        phase_ == Phase::joining) {
-      Actions actions = {Tell{{peer}, Over{failure, std::nullopt}}, Drop{peer, why}};
-      for (auto& action : end(failure, std::nullopt)) actions.push_back(std::move(action));
-      return actions;
-    }
-  }
   Actions actions = {Tell{{peer}, Over{failure, std::nullopt}}, Drop{peer, why}};
   const Node* const holder = holder_of_place(join);
-  if (phase_ != Phase::joining || holder == nullptr) return actions;
+  if (phase_ != Phase::joining) return actions;
   const bool is_needed = !options_.elastic() && !options_.without_missing;
+  if (here == Activity::preflight && there == Activity::run && !options_.elastic()) {
+    for (auto& action : end(failure, std::nullopt)) actions.push_back(std::move(action));
+    return actions;
+  }
+  if (holder == nullptr) return actions;
   const Actions more = is_needed && holder->join.host != join.host
                            ? end(failure, std::nullopt)
                            : tell_everybody(Note{why + "; the second one cannot join", missing()});
@@ -134,8 +132,6 @@ Coordinator::Actions Coordinator::refuse(PeerId peer, const Join& join, const st
 }
 
 std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& join) const {
-  const bool may_join = phase_ == Phase::joining || (options_.elastic() && phase_ != Phase::over);
-  if (!may_join) return "all nodes of this run have joined already";
   const auto is_peer = [&](const Node& node) { return node.peer == peer; };
   if (std::ranges::any_of(nodes_, is_peer) || std::ranges::any_of(waiting_, is_peer))
     return "it has joined already";
@@ -143,6 +139,8 @@ std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& jo
       first != nullptr && activity_of(first->join) != activity_of(join))
     return fmt::format("{} {}, and {}, {} {}", address_of(*first), describe(activity_of(first->join)),
                        join.address, join.host, describe(activity_of(join)));
+  const bool may_join = phase_ == Phase::joining || (options_.elastic() && phase_ != Phase::over);
+  if (!may_join) return "all nodes of this run have joined already";
   if (phase_ != Phase::joining) {
     std::vector<std::string> lines;
     compare(terms_, nodes_.empty() ? "the other nodes" : name_of(nodes_.front()), join.terms,

@@ -172,6 +172,25 @@ TEST_CASE("hunt 74: a run whose first node still runs a doctor comes again") {
   CHECK(scene.last<Over>(1) == nullptr);
 }
 
+TEST_CASE("hunt 77: a run that has begun, or is over, tells a doctor what it is") {
+  Scene scene(1);
+  scene.say(1, Scene::join(1, 0));
+  scene.say(1, Scene::ready({6070}));
+  scene.say(2, doctor_on(1));
+  REQUIRE(scene.last<Over>(2) != nullptr);
+  CHECK(scene.last<Over>(2)->failure->line ==
+        "10.0.0.9, host takes part in a run, and 10.0.0.9, host runs fleetrun doctor");
+}
+
+TEST_CASE("hunt 77: the preflight of an elastic run goes on without a node that comes without it") {
+  Scene scene({.nodes = 3, .least = 2, .run_id = "doctor", .names = {}, .restart = {}});
+  scene.say(1, doctor_on(0, "preflight"));
+  scene.say(2, Scene::join(1, 1));
+  REQUIRE(scene.last<Over>(2) != nullptr);
+  CHECK(scene.last<Over>(2)->failure->exit_code == 76);
+  CHECK(scene.last<Over>(1) == nullptr);
+}
+
 TEST_CASE("hunt 74: --preflight on the first node alone ends all nodes") {
   Scene scene(2);
   scene.say(1, doctor_on(0, "preflight"));
