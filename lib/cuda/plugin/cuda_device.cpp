@@ -273,16 +273,12 @@ std::unique_ptr<comm::Memory> CudaDevice::allocate(std::size_t bytes) {
   } else {
     memory = std::make_unique<OwnMemory>(bytes);
   }
-  zero(*memory, bytes);
-  return memory;
-}
-
-void CudaDevice::zero(comm::Memory& memory, std::size_t bytes) {
   for (const auto& each : streams_)
     wait_for(each.get());  // who had a piece of the pool may still be at work in it
   const cudaStream_t compute = stream(runtime::kComputeStream);
-  check(cudaMemsetAsync(memory.data(), 0, bytes, compute), "zeroing memory");
+  check(cudaMemsetAsync(memory->data(), 0, bytes, compute), "zeroing memory");
   wait_for(compute);
+  return memory;
 }
 
 void CudaDevice::to_plain(const runtime::Value& value, const void* data, void* plain) {

@@ -42,9 +42,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
 
   const runtime::PluginOptions& options() const { return options_; }
   cudaStream_t stream(int stream) const { return streams_.at(static_cast<std::size_t>(stream)).get(); }
-  std::size_t free_bytes() const;                      // that one more piece of memory may have
-  bool has_share() const { return pool_ != nullptr; }  // of the memory, taken at the start
-  void zero(comm::Memory& memory, std::size_t bytes);  // waits for all streams
+  std::size_t free_bytes() const;  // that one more piece of memory may have
 
   // Until the device has come so far. Throws what became of collectives meanwhile.
   void wait_for(cudaStream_t stream);

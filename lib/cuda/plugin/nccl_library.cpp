@@ -6,13 +6,11 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
 #include "cuda/plugin/cuda_device.h"
-#include "cuda/plugin/nccl_memory.h"
 
 namespace fleetrun::cuda {
 namespace {
@@ -93,7 +91,7 @@ class NcclLibrary : public CollectiveLibrary {
     beat_ = device.allocate(sizeof(std::int32_t));
   }
   ~NcclLibrary() override {
-    if (*comm_ != nullptr) end();
+    if (comm_ != nullptr) end();
   }
 
   std::string make_id() override {
@@ -110,8 +108,7 @@ class NcclLibrary : public CollectiveLibrary {
     std::memcpy(id.internal, text.data(), sizeof id.internal);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    size_ = size;
-    note(ncclCommInitRankConfig(comm_.get(), size, id, rank, &config));
+    note(ncclCommInitRankConfig(&comm_, size, id, rank, &config));
   }
 
   bool begin(const Collective& collective) override {
@@ -124,7 +121,7 @@ class NcclLibrary : public CollectiveLibrary {
   State calls() override {
     if (failed_) return State::failed;
     ncclResult_t state = ncclSuccess;
-    note(ncclCommGetAsyncError(*comm_, &state));
+    note(ncclCommGetAsyncError(comm_, &state));
     if (state == ncclInProgress) return State::busy;
     note(state);
     return failed_ ? State::failed : State::done;
@@ -144,20 +141,13 @@ class NcclLibrary : public CollectiveLibrary {
   }
 
   void abort() override {
-    const ncclComm_t ended = std::exchange(*comm_, nullptr);
-    if (ended != nullptr) ncclCommAbort(ended);
+    if (comm_ != nullptr) ncclCommAbort(comm_);
+    comm_ = nullptr;
   }
 
   std::string problem() override { return problem_; }
 
-  // A share of the memory that the device took at the start is what the user wants, and NCCL takes none of it.
-  std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override {
-    std::unique_ptr<comm::Memory> memory;
-    if (size_ > 1 && !device_.has_share()) memory = allocate_registered(comm_, bytes);
-    if (!memory) return device_.allocate(bytes);
-    device_.zero(*memory, bytes);
-    return memory;
-  }
+  std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override { return device_.allocate(bytes); }
 
  private:
   ncclResult_t call(const Collective& collective, void* buffer, void* mine) {
@@ -165,18 +155,18 @@ class NcclLibrary : public CollectiveLibrary {
     const std::size_t count = collective.buffer.count, slice = collective.mine.count;
     switch (collective.kind) {
       case Collective::Kind::all_reduce:
-        return ncclAllReduce(buffer, buffer, count, type, nccl_op(collective.op), *comm_, stream_);
+        return ncclAllReduce(buffer, buffer, count, type, nccl_op(collective.op), comm_, stream_);
       case Collective::Kind::reduce:
-        return ncclReduce(buffer, buffer, count, type, nccl_op(collective.op), collective.root, *comm_,
+        return ncclReduce(buffer, buffer, count, type, nccl_op(collective.op), collective.root, comm_,
                           stream_);
       case Collective::Kind::broadcast:
-        return ncclBroadcast(buffer, buffer, count, type, collective.root, *comm_, stream_);
+        return ncclBroadcast(buffer, buffer, count, type, collective.root, comm_, stream_);
       case Collective::Kind::reduce_scatter:
-        return ncclReduceScatter(buffer, mine, slice, type, nccl_op(collective.op), *comm_, stream_);
+        return ncclReduceScatter(buffer, mine, slice, type, nccl_op(collective.op), comm_, stream_);
       case Collective::Kind::all_gather:
-        return ncclAllGather(mine, buffer, slice, type, *comm_, stream_);
+        return ncclAllGather(mine, buffer, slice, type, comm_, stream_);
       case Collective::Kind::barrier:
-        return ncclAllReduce(beat_->data(), beat_->data(), 1, ncclInt32, ncclSum, *comm_, stream_);
+        return ncclAllReduce(beat_->data(), beat_->data(), 1, ncclInt32, ncclSum, comm_, stream_);
     }
     return ncclInvalidArgument;
   }
@@ -190,31 +180,28 @@ class NcclLibrary : public CollectiveLibrary {
   void note(ncclResult_t code) {
     if (code == ncclSuccess || code == ncclInProgress || failed_) return;
     failed_ = true;
-    problem_ = fmt::format("NCCL: {}: {}", ncclGetErrorString(code), ncclGetLastError(*comm_));
+    problem_ = fmt::format("NCCL: {}: {}", ncclGetErrorString(code), ncclGetLastError(comm_));
   }
 
   // What was sent last may still be on its way to others: finalizing waits for that.
   void end() {
     constexpr auto kFinalizeDeadline = std::chrono::seconds(5);
     const auto deadline = std::chrono::steady_clock::now() + kFinalizeDeadline;
-    note(ncclCommFinalize(*comm_));
+    note(ncclCommFinalize(comm_));
     State state = calls();
     while (state == State::busy && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::yield();
       state = calls();
     }
-    const ncclComm_t ended = std::exchange(*comm_, nullptr);
     if (state == State::done)
-      ncclCommDestroy(ended);
+      ncclCommDestroy(comm_);
     else
-      ncclCommAbort(ended);
+      ncclCommAbort(comm_);
   }
 
   CudaDevice& device_;
   cudaStream_t stream_;
-  const std::shared_ptr<ncclComm_t> comm_ =
-      std::make_shared<ncclComm_t>(nullptr);  // null before and after its life
-  int size_ = 1;
+  ncclComm_t comm_ = nullptr;
   bool failed_ = false;
   std::string problem_;
   Staged buffer_, mine_;

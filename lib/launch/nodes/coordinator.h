@@ -188,6 +188,7 @@ class Coordinator {
   bool has_room_for(const Node& node) const { return holder_of_place_in_run(node) == nullptr; }
   bool is_in_pause(TimePoint now) const;  // before a restart
   int candidates() const;
+  int lacking() const;  // nodes that the next attempt needs, besides those that are left or wait
   void take_places();
   void add_missing();
   Actions tell_places(TimePoint now);

@@ -80,6 +80,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
                       .step = {},
                       .seen = join.seen,
                       .is_new = !join.seen.last()});
+  std::erase_if(unable_, [this](const Unable& one) { return has_joined(one.failed); });
   if (phase_ == Phase::taking_over) return take_over_if_all_have_come(now);
   if (phase_ == Phase::joining) {
     Actions begin = begin_if_enough(now);
@@ -96,7 +97,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
   if (const Node* const holder = holder_of_place_in_run(waiting_.back()))
     actions.push_back(tell_members(Note{fmt::format("{} claims the place of {}, and waits until that is lost",
                                                     address_of(waiting_.back()), name_of(*holder)),
-                                        ""})
+                                        phase_ == Phase::gathering ? plural(lacking(), "node") : ""})
                           .front());
   if (phase_ != Phase::gathering) return actions;
   for (auto& action : go_on_if_enough(now)) actions.push_back(std::move(action));
@@ -123,7 +124,7 @@ Coordinator::Actions Coordinator::refuse(PeerId peer, const Join& join, const st
     for (auto& action : end(failure, std::nullopt)) actions.push_back(std::move(action));
     return actions;
   }
-  if (holder == nullptr) return actions;
+  if (holder == nullptr || here != there) return actions;
   const Actions more = is_needed && holder->join.host != join.host
                            ? end(failure, std::nullopt)
                            : tell_everybody(Note{why + "; the second one cannot join", missing()});
@@ -288,11 +289,8 @@ Coordinator::Actions Coordinator::fail_while_joining(PeerId peer, const Failed& 
 }
 
 Coordinator::Actions Coordinator::wake_while_joining(TimePoint now) {
-  for (const Unable& one : std::exchange(unable_, {})) {
-    if (has_joined(one.failed)) continue;
-    if (now >= one.until) return end(one.failed.failure, std::nullopt);
-    unable_.push_back(one);
-  }
+  if (!unable_.empty() && now >= unable_.front().until)
+    return end(unable_.front().failed.failure, std::nullopt);
   if (begin_by_ && now >= *begin_by_) return begin_if_enough(now);
   const auto waited = std::chrono::round<std::chrono::seconds>(now - began_).count();
   if (now >= began_ + options_.join_timeout && options_.without_missing && !waiting_.empty())

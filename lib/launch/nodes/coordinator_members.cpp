@@ -34,6 +34,10 @@ int Coordinator::candidates() const {
       std::ranges::count_if(waiting_, [this](const Node& node) { return has_room_for(node); }));
 }
 
+int Coordinator::lacking() const {
+  return options_.least_running() - static_cast<int>(nodes_.size()) - candidates();
+}
+
 // The nodes of the next attempt: those that are left of this one, then those that wait, while there is room.
 void Coordinator::take_places() {
   std::erase_if(nodes_, [](const Node& node) { return node.state == State::lost; });
@@ -148,7 +152,7 @@ Coordinator::Actions Coordinator::go_on(const NodeFailure& failure, Clock::durat
     if (node.state == State::lost) lost.push_back(name_of(node));
   std::erase_if(nodes_, [](const Node& node) { return node.state == State::lost; });
   if (const auto quorum = missing_quorum()) return end(without_quorum(failure, *quorum), std::nullopt);
-  const int missing = options_.least_running() - static_cast<int>(nodes_.size()) - candidates();
+  const int missing = lacking();
   if (missing <= 0) return begin_next(delay, now);
   phase_ = Phase::gathering;
   lost_ = failure;
@@ -171,8 +175,7 @@ NodeFailure Coordinator::while_gathering(NodeFailure failure) const {
 }
 
 Coordinator::Actions Coordinator::go_on_if_enough(TimePoint now) {
-  if (std::ssize(nodes_) + candidates() < options_.least_running()) return {};
-  return begin_next({}, now);
+  return lacking() > 0 ? Actions() : begin_next({}, now);
 }
 
 Coordinator::Actions Coordinator::give_up_gathering() {

@@ -94,7 +94,7 @@ struct Ended {
       failure;      // none: all ranks of the node ended with 0, or another node's failure ended them
   JsonValue ranks;  // as in report.json
   std::vector<std::string> roll_call;  // its lines
-  bool no_restart = false;             // whatever ended the attempt: somebody has asked this node to end
+  bool no_restart = false;             // somebody has asked this node to end, or its training is done
   int asked_by = 0;                    // the signal that did so
   bool finished = false;               // all ranks of the node ended with 0 before they were asked to end
   std::optional<std::int64_t> step;    // the highest that a rank of the node has done; none: it is not known

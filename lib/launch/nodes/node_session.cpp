@@ -137,6 +137,7 @@ void NodeSession::ask_others() {
 
 // Another fleetrun, which did not belong to the run, was where the nodes meet. It may have been on this host.
 void NodeSession::come_again() {
+  if (link_->is_open() || placed_) return;
   if (options_.members.may_be_first && !server_) serve();
   if (may_search()) ask_others();
   link_to_first();

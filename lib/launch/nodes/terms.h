@@ -8,7 +8,7 @@
 
 namespace fleetrun::launch {
 
-// The only term of `fleetrun doctor`, which does not take part in a run, and its values.
+// The only term of `fleetrun doctor` and of --preflight, which start no ranks, and its values.
 inline constexpr const char *kDoctorTerm = "fleetrun doctor", *kDoctor = "yes", *kPreflight = "preflight";
 
 // The version, the device, the flags that concern the whole run, and the program with its arguments. Of a job file, not

@@ -183,9 +183,10 @@ bool makes_core(int signal) {
 
 void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {
   LogCause cause = find_log_cause(scene.log_end, scene.status, scene.script, scene.late);
+  const std::string at_death =
+      scene.log_end.substr(0, scene.log_end.size() - std::min(scene.late, scene.log_end.size()));
   if (cause.what.empty())
-    if (const LogCause error = find_survived_error(scene.log_end, scene.status, scene.script);
-        !error.what.empty())
+    if (const LogCause error = find_survived_error(at_death, scene.status, scene.script); !error.what.empty())
       evidence.facts.push_back(
           fmt::format("earlier in its log: {}; then the rank worked on, or its output had waited in a buffer",
                       describe(error)));

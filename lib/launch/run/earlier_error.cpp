@@ -41,9 +41,13 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
     const LogCause cause = find_log_cause(text, kUncaught, script);
     const std::string error = own_error(cause);
     if (cause.place.empty() || error.empty() || is_victim(text)) continue;
-    const bool is_caught = of.ended || may_be_caught(text);
+    const bool is_caught = of.ended || of.went_on || may_be_caught(text);
     if (of.silent > kFresh && is_caught) continue;
     if (log_of_failed.find(cause.what) != std::string_view::npos) continue;
+    const bool is_known = std::ranges::any_of(errors, [&](const EarlierError& known) {
+      return known.rank == of.rank && known.exception == error;  // from its other log
+    });
+    if (is_known) continue;
     errors.push_back({.rank = of.rank,
                       .exception = error,
                       .log = of.end.log.path,

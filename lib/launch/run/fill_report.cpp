@@ -81,15 +81,21 @@ void fill_earlier_error(const LastWords& words, std::string_view log_of_failed, 
   report.logs.at(static_cast<std::size_t>(report.earlier_error->rank)) = report.earlier_error->log;
 }
 
+// The texts at the ends of the logs of the rank that failed.
+struct LogEnds {
+  std::string first;
+  std::string other = {};  // "": there is none
+};
+
 // Of a rank that had not failed. Errors that the failed rank had handled before it lost this one do not matter then.
-void fill_error_of_peer(const LastWords& words, const ExitStatus& status, std::string_view log_end,
+void fill_error_of_peer(const LastWords& words, const ExitStatus& status, const LogEnds& ends,
                         ExitReport& report) {
-  const std::optional<LogCause> lost_peer = find_lost_peer(log_end);
+  const std::optional<LogCause> lost_peer = find_lost_peer(ends.first);
   const bool aborted = status.exit_code() == kSignalExitCode + SIGABRT;
-  if (!lost_peer && !ends_with_lost_peer(log_end, aborted) &&
+  if (!lost_peer && !ends_with_lost_peer(ends.first, aborted) && !ends_with_lost_peer(ends.other, aborted) &&
       !may_tell_of_lost_peer(report.evidence.exception))
     return;
-  fill_earlier_error(words, log_end, report);
+  fill_earlier_error(words, ends.first + ends.other, report);
   if (!report.earlier_error || !lost_peer) return;
   report.evidence.exception = lost_peer->what;
   report.evidence.exception_place = lost_peer->place;
@@ -170,12 +176,13 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   const LogFile& log = words.log;
   report.logs.at(static_cast<std::size_t>(rank)) = log.path;
   if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
-  const std::string log_end = read_log_end(log, kLogEnd, words.size);
-  report.last_lines = last_lines(log_end, kLastLines);
-  report.log_problem = log_end.empty() ? problem_of_reading(log) : 0;
-  if (others)
-    report.other_log = {others->log.path,
-                        last_lines(read_log_end(others->log, kLogEnd, others->size), kOtherLines)};
+  LogEnds ends = {.first = read_log_end(log, kLogEnd, words.size)};
+  report.last_lines = last_lines(ends.first, kLastLines);
+  report.log_problem = ends.first.empty() ? problem_of_reading(log) : 0;
+  if (others) {
+    ends.other = read_log_end(others->log, kLogEnd, others->size);
+    report.other_log = {others->log.path, last_lines(ends.other, kOtherLines)};
+  }
   if (!status || status->ok()) return;
   report.evidence =
       gather_evidence({.rank = rank,
@@ -186,11 +193,11 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
                        .log = log.path,
                        .log_trouble = why_logs_lose_lines(logs),
                        .error_file = logs.read_error_file(rank),
-                       .log_end = log_end,
+                       .log_end = ends.first,
                        .late = late_bytes(words),
                        .memory_before = report.memory_before,
                        .started = report.workers.at(static_cast<std::size_t>(rank)).started.wall});
-  fill_error_of_peer(last_words, *status, log_end, report);
+  fill_error_of_peer(last_words, *status, ends, report);
 }
 
 // A run does not fail because there is no room for what is said about it.

@@ -79,16 +79,16 @@ bool HeldDeaths::is_of_lost_peer(const Event& event) const {
   const bool aborted = death->status.exit_code() == kSignalExitCode + SIGABRT;
   if (death->status.how != ExitStatus::How::exited && !aborted) return false;
   const EndOfLogs ends = end_of_logs(attempt_, logs_, death->rank);
-  return tells_of_lost_peer(ends.first, *death) || (ends.output && tells_of_lost_peer(*ends.output, *death));
-}
-
-bool HeldDeaths::tells_of_lost_peer(const EndOfLog& end, const WorkerExited& death) const {
-  const bool aborted = death.status.exit_code() == kSignalExitCode + SIGABRT;
-  const std::string words = read_log_end(end.log, kSearchedWords, end.size);
-  if (find_lost_peer(words) || ends_with_lost_peer(words, aborted)) return true;
-  const auto place = static_cast<std::size_t>(death.rank);
-  return may_tell_of_lost_peer(
-      find_log_cause(words, death.status, script_of(attempt_.workers.at(place).argv)).what);
+  const std::string script = script_of(attempt_.workers.at(static_cast<std::size_t>(death->rank)).argv);
+  const auto tells_of_lost_peer = [&](const std::string& words, const std::string& cause) {
+    return find_lost_peer(words) || ends_with_lost_peer(words, aborted) || may_tell_of_lost_peer(cause);
+  };
+  const std::string words = read_log_end(ends.first.log, kSearchedWords, ends.first.size);
+  const std::string cause = find_log_cause(words, death->status, script).what;
+  if (tells_of_lost_peer(words, cause)) return true;
+  if (!cause.empty() || !ends.output) return false;
+  const std::string output = read_log_end(ends.output->log, kSearchedWords, ends.output->size);
+  return tells_of_lost_peer(output, find_log_cause(output, death->status, script).what);
 }
 
 }  // namespace fleetrun::launch

@@ -25,7 +25,6 @@ class HeldDeaths {
 
  private:
   bool is_of_lost_peer(const Event& event) const;
-  bool tells_of_lost_peer(const EndOfLog& end, const WorkerExited& death) const;
   std::vector<Event> release();
 
   EventQueue& events_;

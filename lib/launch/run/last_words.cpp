@@ -8,6 +8,7 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr std::int64_t kOneSecond = 1'000'000'000;  // ns
+constexpr std::int64_t kLongAfter = 5 * kOneSecond;
 
 EndOfLog end_of(const UniqueFd& file, const LogFile& name) {
   struct stat facts {};
@@ -17,8 +18,15 @@ EndOfLog end_of(const UniqueFd& file, const LogFile& name) {
           .written = facts.st_mtim.tv_sec * kOneSecond + facts.st_mtim.tv_nsec};
 }
 
-void note_death(EndOfLog& found, const EndOfLog& at_death) {
-  if (found.log.path == at_death.log.path) found.at_death = at_death.size;
+std::vector<const EndOfLog*> all_of(const EndOfLogs& ends) {
+  std::vector<const EndOfLog*> all = {&ends.first};
+  if (ends.output) all.push_back(&*ends.output);
+  return all;
+}
+
+void note_death(EndOfLog& found, const EndOfLogs& at_death) {
+  for (const EndOfLog* const end : all_of(at_death))
+    if (found.log.path == end->log.path) found.at_death = end->size;
 }
 
 }  // namespace
@@ -63,12 +71,13 @@ void LastWords::note_others(const Verdict& verdict) {
     const auto& status = verdict.ranks[rank].status;
     if (status && !status->ok()) continue;
     const EndOfLogs ends = end_of_logs(attempt_, logs_, static_cast<int>(rank));
-    for (const EndOfLog* end : {&ends.first, ends.output ? &*ends.output : nullptr})
-      if (end != nullptr)
-        others_.push_back({.rank = static_cast<int>(rank),
-                           .silent = now - end->written,
-                           .ended = status.has_value(),
-                           .end = *end});
+    const std::int64_t last = std::max(ends.first.written, ends.output ? ends.output->written : 0);
+    for (const EndOfLog* const end : all_of(ends))
+      others_.push_back({.rank = static_cast<int>(rank),
+                         .silent = now - end->written,
+                         .ended = status.has_value(),
+                         .went_on = last - end->written > kLongAfter,
+                         .end = *end});
   }
 }
 
@@ -82,8 +91,8 @@ void LastWords::note() {
   timer_.cancel();
   found_ = end_of_logs(attempt_, logs_, *rank_);
   if (!at_death_) return;
-  note_death(found_->first, at_death_->first);
-  if (found_->output && at_death_->output) note_death(*found_->output, *at_death_->output);
+  note_death(found_->first, *at_death_);
+  if (found_->output) note_death(*found_->output, *at_death_);
 }
 
 }  // namespace fleetrun::launch

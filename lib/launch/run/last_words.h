@@ -36,6 +36,7 @@ struct LogOfRank {
   int rank = 0;             // of this node
   std::int64_t silent = 0;  // how long before that the last write was, in ns
   bool ended = false;       // with 0, before that
+  bool went_on = false;     // the rank wrote to its other log long after that write
   EndOfLog end;
 };
 

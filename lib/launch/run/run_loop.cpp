@@ -195,7 +195,8 @@ void RunLoop::attend() {
 
 void RunLoop::handle(const Event& event) {
   if (const auto step = highest_step(state_.pages)) supervisor_.saw_step(*step);
-  if (lacks_only_last_checkpoint(event, state_.pages)) supervisor_.forbid_restarts();
+  const bool is_first_failure = state_.verdict.cause == Cause::finished && !state_.verdict.asked_to_end;
+  if (is_first_failure && lacks_only_last_checkpoint(event, state_.pages)) supervisor_.forbid_restarts();
   const Actions actions = supervisor_.on(event, events_.noticed_at());
   last_words_.look(state_.verdict);
   display_.show(event);

@@ -186,9 +186,7 @@ void keep_own_part(Compilation& compilation) {
 }
 
 void join_launches(Compilation& compilation) {
-  const OpTable& ops = compilation.context.ops;
-  for (Program* program : {&compilation.training, &compilation.evaluation}) join_small_ops(*program, ops);
-  verify(compilation.evaluation, ops);
+  join_small_ops(compilation.training, compilation.context.ops);
 }
 
 }  // namespace fleetrun::runtime

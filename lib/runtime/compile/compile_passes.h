@@ -32,7 +32,8 @@ void gather_kept_values(Compilation& compilation);
 // Cuts both programs into the stages of a pipeline (assign_stages.h).
 void cut_stages(Compilation& compilation);
 
-// What a device with streams starts as one kernel becomes one op, in both programs (join_small_ops.h).
+// What a device with streams starts as one kernel becomes one op (join_small_ops.h). Not in the evaluation program, which needs the copy of a
+// parameter for one layer only.
 void join_launches(Compilation& compilation);
 
 // Keeps the whole program, and in both programs the stage of this rank (stage_program.h).

@@ -172,7 +172,8 @@ constexpr std::array kDividing = {
     Pass{"keep_own_updates", has_no_stages, keep_own_part},
 };
 
-// 5. For a device that starts its kernels one by one. In a pipeline, the casts of all micro-batches would become one.
+// 5. For a device that starts its kernels one by one. In a pipeline, the casts of all micro-batches would become one. With recompute, which wants
+// to free the copies of parameters, sequential_execution keeps the casts apart.
 constexpr std::array kStarting = {
     Pass{"join_launches", has_no_stages, join_launches},
 };

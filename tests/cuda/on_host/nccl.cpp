@@ -6,10 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <map>
 #include <memory>
 
 #include <fmt/format.h>
@@ -47,7 +45,6 @@ struct ncclComm {
   std::string name;
   std::uint64_t collectives = 0;
   bool broken = false, given_up = false, leaves = false;
-  std::map<const std::byte*, std::size_t> known;  // registered memory, and its bytes
 
   ~ncclComm() {
     ::munmap(shared, bytes());
@@ -56,12 +53,6 @@ struct ncclComm {
   }
   std::size_t bytes() const { return kHead + static_cast<std::size_t>(size) * kMostBytes; }
   Head& head() const { return *reinterpret_cast<Head*>(shared); }
-  bool knows(const void* data, std::size_t bytes) const {
-    const auto* const first = static_cast<const std::byte*>(data);
-    return std::ranges::any_of(known, [&](const auto& one) {
-      return one.first <= first && first + bytes <= one.first + one.second;
-    });
-  }
   bool have_arrived(std::uint64_t times) const {
     return head().arrivals >= times * static_cast<std::uint64_t>(size);
   }
@@ -118,7 +109,6 @@ ncclResult_t collective(ncclComm_t given, const Brought& brought, cudaStream_t s
   if (comm->broken) return ncclRemoteError;
   if (brought.bytes > kMostBytes) on_host::refuse("a collective of so many bytes");
   on_host::expect_reachable(brought.from, brought.bytes, "a collective");
-  if (comm->knows(brought.from, brought.bytes)) ++on_host::counts().registered;
   const std::uint64_t number = comm->collectives++;
   const auto work = [comm, brought, take, number, arrived = false, looks = 0]() mutable {
     if (comm->given_up) return true;
@@ -182,24 +172,6 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int size, ncclUniqueId id,
   ++comm->head().arrivals;
   *made = reinterpret_cast<ncclComm_t>(new std::shared_ptr<ncclComm>(comm));
   return ncclInProgress;
-}
-
-ncclResult_t ncclMemAlloc(void** data, std::size_t bytes) {
-  return cudaMalloc(data, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
-}
-ncclResult_t ncclMemFree(void* data) {
-  return cudaFree(data) == cudaSuccess ? ncclSuccess : ncclInvalidArgument;
-}
-ncclResult_t ncclCommRegister(ncclComm_t comm, void* data, std::size_t bytes, void** handle) {
-  on_host::expect_reachable(data, bytes, "a registration");
-  (*handle_of(comm))->known[static_cast<const std::byte*>(data)] = bytes;
-  *handle = data;
-  return ncclSuccess;
-}
-ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
-  if ((*handle_of(comm))->known.erase(static_cast<const std::byte*>(handle)) == 0)
-    on_host::refuse("memory is deregistered that was never registered");
-  return ncclSuccess;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t given, ncclResult_t* error) {

@@ -49,10 +49,10 @@ Counts counted(const std::function<void()>& work) {
   const Counts before = counts();
   work();
   Counts more = counts();
-  for (const auto count : {&Counts::kernels, &Counts::cudnn, &Counts::cublas, &Counts::nccl,
-                           &Counts::registered, &Counts::fills, &Counts::moves, &Counts::uploads,
-                           &Counts::uploaded_bytes, &Counts::downloads, &Counts::downloaded_bytes,
-                           &Counts::recorded, &Counts::graph_launches, &Counts::waits, &Counts::allocations})
+  for (const auto count :
+       {&Counts::kernels, &Counts::cudnn, &Counts::cublas, &Counts::nccl, &Counts::fills, &Counts::moves,
+        &Counts::uploads, &Counts::uploaded_bytes, &Counts::downloads, &Counts::downloaded_bytes,
+        &Counts::recorded, &Counts::graph_launches, &Counts::waits, &Counts::allocations})
     more.*count -= before.*count;
   return more;
 }
@@ -290,12 +290,8 @@ std::vector<Choice> choices_of_ranks() {
            }}};
 }
 
-// Of the first of two ranks, as its process counts it: a row's cells, and how many calls of NCCL had a registered buffer.
-struct WorkOfRanks {
-  std::string cells;
-  std::string nccl, registered;
-};
-WorkOfRanks work_of_ranks(const Choice& choice, bool amp) {
+// Of the first of two ranks, as its process counts it.
+std::string work_of_ranks(const Choice& choice, bool amp) {
   const TemporaryFolder folder;
   testing::ProcessWorld ranks(2, [&](comm::World& world) {
     job::JobSpec job = resnet50(amp);
@@ -310,24 +306,15 @@ WorkOfRanks work_of_ranks(const Choice& choice, bool amp) {
     folder.write(
         std::to_string(world.env.rank),
         fmt::format(" | {} | {} | {}", step.kernels + step.cudnn + step.cublas, step.nccl, step.waits));
-    folder.write(fmt::format("nccl.{}", world.env.rank), std::to_string(step.nccl));
-    folder.write(fmt::format("registered.{}", world.env.rank), std::to_string(step.registered));
   });
   for (const int rank : {1, 0}) REQUIRE(ranks.wait(rank) == 0);
-  return {folder.read("0"), folder.read("nccl.0"), folder.read("registered.0")};
-}
-
-TEST_CASE("the gradients of several ranks lie in memory that NCCL has registered") {
-  for (const bool amp : {false, true}) {
-    const WorkOfRanks work = work_of_ranks({"the defaults", [](job::StrategySpec&) {}}, amp);
-    CHECK(work.registered == work.nccl);
-  }
+  return folder.read("0");
 }
 
 TEST_CASE("the table of docs/cuda.md about a step of two ranks is what CUDA on the host counts") {
   for (const Choice& choice : choices_of_ranks()) {
-    const std::string amp = choice.with_amp ? work_of_ranks(choice, true).cells : " | | |";
-    check_in_document("| " + choice.text + work_of_ranks(choice, false).cells + amp + " |");
+    const std::string amp = choice.with_amp ? work_of_ranks(choice, true) : " | | |";
+    check_in_document("| " + choice.text + work_of_ranks(choice, false) + amp + " |");
   }
 }
 

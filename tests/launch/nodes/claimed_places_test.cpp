@@ -151,12 +151,17 @@ TEST_CASE("hunt 71: a doctor that meets a run which has begun hears only that") 
         "10.0.0.9, host takes part in a run, and 10.0.0.9, host runs fleetrun doctor");
 }
 
-TEST_CASE("hunt 68: a doctor does not end a run that waits for its node") {
-  Scene scene(2);
+TEST_CASE("hunt 68: a doctor does not end a run that waits for its node, or for another one") {
+  Scene scene(3);
   scene.say(1, Scene::join(1, 0));
   scene.say(2, doctor_on(1));
   REQUIRE(scene.last<Over>(2) != nullptr);
-  CHECK(scene.last<Over>(1) == nullptr);
+  scene.say(3, Scene::join(1, 1));
+  Join elsewhere = doctor_on(1);
+  elsewhere.host = "copy";
+  scene.say(4, elsewhere);
+  REQUIRE(scene.last<Over>(4) != nullptr);
+  for (const PeerId peer : {1, 3}) CHECK(scene.last<Over>(peer) == nullptr);
 }
 
 TEST_CASE("hunt 74: a run whose first node still runs a doctor comes again") {
