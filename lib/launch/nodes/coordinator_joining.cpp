@@ -107,7 +107,8 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
 // Two hosts with one number are a mistake in the commands, which no wait mends, unless the run can do without one of them. On one host it
 // may be a second start of the same command.
 Coordinator::Actions Coordinator::refuse(PeerId peer, const Join& join, const std::string& why) {
-  const Activity here = activity_of(first_here() == nullptr ? join : first_here()->join);
+  const Node* const first = first_here();
+  const Activity here = activity_of(first != nullptr ? first->join : join);
   const Activity there = activity_of(join);
   // A doctor is done soon, and then the other one can meet its first node here.
   if (here == Activity::doctor && there != here)
