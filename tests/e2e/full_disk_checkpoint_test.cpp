@@ -1,6 +1,9 @@
 // Checkpoints that cannot be written, or are not worth it: a full disk, and a training whose numbers are lost.
 #include <sys/mount.h>
 
+#include <string>
+#include <utility>
+
 #include "e2e/saved_training.h"
 #include "support/leave_out.h"
 
@@ -10,15 +13,32 @@ namespace {
 namespace fs = std::filesystem;
 using saved_training::saved, saved_training::train, saved_training::Training;
 
+// Too small for a checkpoint.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::string path) : path_(std::move(path)) {
+    fs::create_directories(path_);
+    mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=1m") == 0;
+  }
+  ~SmallDisk() { unmount(); }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool is_mounted() const { return mounted_; }
+  bool unmount() { return std::exchange(mounted_, false) && ::umount(path_.c_str()) == 0; }
+
+ private:
+  const std::string path_;
+  bool mounted_ = false;
+};
+
 TEST_CASE("a checkpoint that does not fit on the disk is a warning, three in a row end the run with 74") {
   const Training launch("lenet");
-  fs::create_directories(launch.folder / "output/saved");
-  const std::string disk = launch.folder / "output/saved";
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
-    LEAVE_OUT("mounting a small tmpfs: needs root");
+  SmallDisk disk(launch.folder / "output/saved");
+  if (!disk.is_mounted()) LEAVE_OUT("mounting a small tmpfs: needs root");
   const ChildResult result = train(launch);
   const bool is_empty = saved(launch).empty();
-  CHECK(::umount(disk.c_str()) == 0);
+  CHECK(disk.unmount());
   CHECK(result.code == 74);
   CHECK(contains(result.out, "warning: no checkpoint of epoch 1, batch 0 (step 6): "));
   CHECK(contains(result.err, "3 checkpoints in a row could not be written; the last: "));
@@ -28,13 +48,11 @@ TEST_CASE("a checkpoint that does not fit on the disk is a warning, three in a r
 
 TEST_CASE("a training whose last checkpoint alone does not fit has its weights, and ends with 74") {
   const Training launch("lenet");
-  fs::create_directories(launch.folder / "output/saved");
-  const std::string disk = launch.folder / "output/saved";
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
-    LEAVE_OUT("mounting a small tmpfs: needs root");
+  SmallDisk disk(launch.folder / "output/saved");
+  if (!disk.is_mounted()) LEAVE_OUT("mounting a small tmpfs: needs root");
   const ChildResult result =
       launch.run_words({"--nproc_per_node=2", "--max_restart=2", "job.json", "checkpoint.every_epochs=0"});
-  CHECK(::umount(disk.c_str()) == 0);
+  CHECK(disk.unmount());
   CHECK(result.code == 74);
   CHECK(contains(
       result.err,
@@ -44,14 +62,12 @@ TEST_CASE("a training whose last checkpoint alone does not fit has its weights, 
   CHECK_FALSE(contains(result.err, "restart 1 of"));  // hunt 67: it would only train again what is trained
 }
 
-TEST_CASE("hunt 64: a training whose last checkpoint is the third that does not fit has its weights, too") {
+TEST_CASE("hunt 64: a training writes its weights even if its last three checkpoints do not fit") {
   const Training launch("lenet");
-  fs::create_directories(launch.folder / "output/saved");
-  const std::string disk = launch.folder / "output/saved";
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
-    LEAVE_OUT("mounting a small tmpfs: needs root");
+  SmallDisk disk(launch.folder / "output/saved");
+  if (!disk.is_mounted()) LEAVE_OUT("mounting a small tmpfs: needs root");
   const ChildResult result = train(launch, {"train.epochs=3"});
-  CHECK(::umount(disk.c_str()) == 0);
+  CHECK(disk.unmount());
   CHECK(result.code == 74);
   CHECK(contains(
       result.err,
@@ -61,12 +77,10 @@ TEST_CASE("hunt 64: a training whose last checkpoint is the third that does not 
 
 TEST_CASE("a stop whose checkpoint cannot be written says so instead of calling it complete") {
   const Training launch("lenet");
-  fs::create_directories(launch.folder / "output/saved");
-  const std::string disk = launch.folder / "output/saved";
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
-    LEAVE_OUT("mounting a small tmpfs: needs root");
+  SmallDisk disk(launch.folder / "output/saved");
+  if (!disk.is_mounted()) LEAVE_OUT("mounting a small tmpfs: needs root");
   kill_when(launch, "[Epoch 1, batch 1]", SIGTERM, {"train.epochs=1000000", "checkpoint.every_epochs=0"});
-  CHECK(::umount(disk.c_str()) == 0);
+  CHECK(disk.unmount());
   const std::string log = launch.folder.read("log/workerlog.0");
   CAPTURE(log);
   CHECK_FALSE(contains(log, "the checkpoint is complete"));

@@ -24,7 +24,7 @@ constexpr std::size_t kMostText = 256 * 1024;  // bytes: a traceback of 1,000 fr
 constexpr std::size_t kLongestPart = 300;      // bytes, of each part of the sentence
 constexpr std::size_t kLastWords = 10;         // lines of a message; Python ends with 1 after an exception
 constexpr std::size_t kFewLastWords = 3;       // after another code, the program itself chose its end
-constexpr std::size_t kBuffered = 16 * 1024;   // bytes that a program and a filter behind it may hold back
+constexpr std::size_t kBuffered = 16 * 1024;   // bytes that may wait in the buffers of a program and a filter
 
 int signal_of(const ExitStatus& status) {
   if (status.how == ExitStatus::How::signaled) return status.value;

@@ -267,8 +267,8 @@ bool Coordinator::has_joined(const Failed& failed) const {
   });
 }
 
-// Without the first node there is no run. A node that has joined may come again, and one that cannot join is missing. If it cannot make its
-// log folder, that may be because another fleetrun of the node has it, which then joins.
+// If the first node fails, the run ends. Another node that had joined may come again. A node that cannot join counts as missing. If it cannot make
+// its log folder, another fleetrun of that node may have the folder, and may join soon.
 Coordinator::Actions Coordinator::fail_while_joining(PeerId peer, const Failed& failed, TimePoint now) {
   const NodeFailure& failure = failed.failure;
   if (is_first_waiting(peer)) return end(failure, 0);

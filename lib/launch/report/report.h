@@ -72,7 +72,7 @@ struct EarlierError {
   std::vector<std::string> last_lines;
 };
 
-// stdout or stderr of a rank that has both, and whose other log tells more.
+// The second log of a rank that logs stdout and stderr apart. The first log tells more about the failure.
 struct OtherLog {
   std::string path;  // "": there is none
   std::vector<std::string> last_lines;

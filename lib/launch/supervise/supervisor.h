@@ -78,7 +78,7 @@ class Supervisor {
   // Between two attempts over several nodes, while no rank runs here: how the event ends the run; none: it does not.
   std::optional<Verdict> end_between_attempts(const Event& event, TimePoint now);
   std::optional<TimePoint> timeout() const { return clocks_.timeout; }  // of the run; Ctrl-Z puts it off
-  // Somebody asked the run to end, its timeout has passed, or the training is done: whatever ended this attempt, there is no other one.
+  // No attempt follows, because somebody asked the run to end, its timeout has passed, or the training is done.
   bool must_not_restart(TimePoint now) const;
   int asked_by() const { return asked_by_; }  // the first signal to this node that did so; 0: none
   bool done() const { return phase_ == Phase::ended; }

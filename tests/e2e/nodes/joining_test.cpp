@@ -44,20 +44,6 @@ TEST_CASE("flags that differ end the run with 76, and each node shows both value
   CHECK(cluster.log(0, 0).empty());
 }
 
-TEST_CASE("hunt 74: a node that waits stays when a doctor runs on the first node, and then begins") {
-  Cluster cluster(2);
-  const Words run = {FAKE_WORKER, "print", "started"};
-  cluster.start(1, run);
-  Words doctor = {"doctor", "--join_timeout=3"};
-  for (const std::string& word : cluster.by_list(0)) doctor.push_back(word);
-  cluster.start_exactly(0, doctor);
-  CHECK(cluster.says(1, "runs fleetrun doctor, and "));
-  CHECK(cluster.end_of(0).code == 75);  // one node is missing
-  cluster.start(0, run);
-  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
-  CHECK(cluster.log(1, 0) == "started\n");
-}
-
 TEST_CASE(
     "hunt 77: without --node_rank, a run that meets a doctor on its own host becomes the first node later") {
   Cluster cluster(2);

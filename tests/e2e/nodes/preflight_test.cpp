@@ -1,4 +1,4 @@
-// --preflight: the doctor examines the nodes before they start a run.
+// --preflight: the doctor examines the nodes before they start a run. And a doctor beside a run.
 #include "e2e/nodes/cluster.h"
 
 namespace fleetrun::preflight_test {
@@ -82,6 +82,20 @@ TEST_CASE("--preflight of an elastic run needs MIN nodes, and a node that comes 
   finish(cluster);
   CHECK(contains(cluster.errors(1),
                  "fleetrun: doctor: the run goes on already, so only this host is examined"));
+}
+
+TEST_CASE("hunt 74: a node that waits stays when a doctor runs on the first node, and then begins") {
+  Cluster cluster(2);
+  const Words run = {FAKE_WORKER, "print", "started"};
+  cluster.start(1, run);
+  Words doctor = {"doctor", "--join_timeout=3"};
+  for (const std::string& word : cluster.by_list(0)) doctor.push_back(word);
+  cluster.start_exactly(0, doctor);
+  CHECK(cluster.says(1, "runs fleetrun doctor, and "));
+  CHECK(cluster.end_of(0).code == 75);  // one node is missing
+  cluster.start(0, run);
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(cluster.log(1, 0) == "started\n");
 }
 
 }  // namespace

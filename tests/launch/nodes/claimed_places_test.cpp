@@ -110,7 +110,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("hunt 65: a node that claims the place of one that runs is told so, and so are the others") {
+TEST_CASE("hunt 65: all nodes hear of a late node that claims the place of a running one") {
   Scene scene({.nodes = 3, .least = 2, .run_id = "run", .names = {}, .elastic_timeout = 1s, .restart = {}});
   scene.say(1, Scene::join(1, 0));
   scene.say(2, Scene::join(1, 1));
@@ -164,7 +164,7 @@ TEST_CASE("hunt 68: a doctor does not end a run that waits for its node, or for 
   for (const PeerId peer : {1, 3}) CHECK(scene.last<Over>(peer) == nullptr);
 }
 
-TEST_CASE("hunt 74: a run whose first node still runs a doctor comes again") {
+TEST_CASE("hunt 74: a node of a run that meets a doctor is told to try again") {
   Scene scene(2);
   scene.say(1, doctor_on(0));
   scene.say(2, Scene::join(1, 1));
