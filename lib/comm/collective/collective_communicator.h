@@ -21,16 +21,16 @@ class CollectiveCommunicator : public Communicator {
   int rank() const final { return rank_; }
   int size() const final { return size_; }
 
-  void all_reduce(BufferView buffer, ReduceOp op) final { begin(Collective::all_reduce(buffer, op)); }
+  void all_reduce(BufferView buffer, ReduceOp op) final { take(Collective::all_reduce(buffer, op)); }
   void reduce(BufferView buffer, ReduceOp op, int root) final {
-    begin(Collective::reduce(buffer, op, root, size_));
+    take(Collective::reduce(buffer, op, root, size_));
   }
-  void broadcast(BufferView buffer, int root) final { begin(Collective::broadcast(buffer, root, size_)); }
+  void broadcast(BufferView buffer, int root) final { take(Collective::broadcast(buffer, root, size_)); }
   void reduce_scatter(BufferView all, BufferView mine, ReduceOp op) final {
-    begin(Collective::reduce_scatter(all, mine, op, size_));
+    take(Collective::reduce_scatter(all, mine, op, size_));
   }
-  void all_gather(BufferView mine, BufferView all) final { begin(Collective::all_gather(mine, all, size_)); }
-  void barrier() final { begin(Collective::barrier()); }
+  void all_gather(BufferView mine, BufferView all) final { take(Collective::all_gather(mine, all, size_)); }
+  void barrier() final { take(Collective::barrier()); }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes) override { return make_aligned_memory(bytes); }
   std::uint64_t collectives() const final { return collectives_; }
@@ -43,19 +43,27 @@ class CollectiveCommunicator : public Communicator {
     if (before_sleep_) before_sleep_();
   }
 
- private:
-  // `number` counts from 1.
-  virtual void run(const Collective& collective, std::uint64_t number) = 0;
-
-  // What a rank is called in reports, where the communicator is one of some ranks only.
-  virtual int name_of(int of_rank) const { return of_rank; }
-
+  // Counts a collective, notes it in the flight record, and passes it to run().
   void begin(const Collective& collective) {
     const std::uint64_t number = ++collectives_;
     sent_bytes_ += bytes_on_ring(collective, size_);
     if (record_ != nullptr) record_->begin(number, note_of(collective, name_of(collective.root)));
     run(collective, number);
     if (record_ != nullptr) record_->end(number);  // a failed collective stays open
+  }
+
+ private:
+  // True: a device records the collective (DeviceCommunicator::begin_recording). It begins each time the device repeats it.
+  virtual bool is_recorded(const Collective&) { return false; }
+
+  // `number` counts from 1.
+  virtual void run(const Collective& collective, std::uint64_t number) = 0;
+
+  // What a rank is called in reports, where the communicator is one of some ranks only.
+  virtual int name_of(int of_rank) const { return of_rank; }
+
+  void take(const Collective& collective) {
+    if (!is_recorded(collective)) begin(collective);
   }
 
   const int rank_;

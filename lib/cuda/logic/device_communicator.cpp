@@ -1,6 +1,7 @@
 #include "cuda/logic/device_communicator.h"
 
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,15 +37,49 @@ DeviceCommunicator::~DeviceCommunicator() {
   if (pending_ && !aborted_) library_->abort();
 }
 
+void DeviceCommunicator::begin_recording() { recording_ = true; }
+
+std::vector<comm::Collective> DeviceCommunicator::end_recording() {
+  recording_ = false;
+  return std::exchange(recorded_, {});
+}
+
+bool DeviceCommunicator::is_recorded(const comm::Collective& collective) {
+  if (!recording_) return false;
+  if (collective.kind == comm::Collective::Kind::barrier)
+    throw Error(ErrorKind::internal, "a barrier cannot be recorded, because the host waits for it");
+  note(collective, collectives() + recorded_.size() + 1);
+  if (library_->begin(collective))
+    throw Error(ErrorKind::internal,
+                fmt::format("{} on the host's memory cannot be recorded", comm::describe(collective)));
+  wait_for(&CollectiveLibrary::calls);
+  recorded_.push_back(collective);
+  return true;
+}
+
+void DeviceCommunicator::repeat(const std::vector<comm::Collective>& recorded) {
+  library_->follow_compute();
+  repeating_ = true;
+  for (const comm::Collective& collective : recorded) begin(collective);
+  repeating_ = false;
+  repeated_ = recorded.size();
+}
+
+void DeviceCommunicator::note(const comm::Collective& collective, std::uint64_t number) {
+  collective_ = collective;
+  number_ = number;
+  repeated_ = 1;
+  deadline_ = comm::Deadline(options_.collective_deadline);
+}
+
 void DeviceCommunicator::run(const comm::Collective& collective, std::uint64_t number) {
   if (aborted_)
     throw Error(ErrorKind::temporary,
                 fmt::format("rank {}: {} cannot begin: the communicator was given up in collective {}",
                             options_.party.name(), comm::describe(collective), number_));
-  collective_ = collective;
-  number_ = number;
-  deadline_ = comm::Deadline(options_.collective_deadline);
+  note(collective, number);
   pending_ = true;
+  if (repeating_) return;
   const bool for_host = library_->begin(collective);
   wait_for(&CollectiveLibrary::calls);
   if (!options_.wait && !for_host && collective.kind != comm::Collective::Kind::barrier) return;
@@ -68,7 +103,7 @@ void DeviceCommunicator::wait_for(State (CollectiveLibrary::*state)()) {
 }
 
 void DeviceCommunicator::poll() {
-  if (!pending_ || aborted_) return;
+  if (!pending_ || aborted_ || recording_) return;
   if (library_->calls() == State::failed) fail(library_->problem());
   const State work = library_->work();
   if (work == State::failed) fail(library_->problem());
@@ -80,13 +115,19 @@ void DeviceCommunicator::poll() {
 void DeviceCommunicator::fail(const std::string& problem) {
   aborted_ = true;
   library_->abort();
-  const std::string what =
-      number_ == 0 ? "joining" : fmt::format("collective {}, {}", number_, comm::describe(collective_));
+  const std::string what = doing();
   const auto states =
       comm::collect_states(options_.party, fmt::format("device communicator {} failed", options_.name), what,
                            comm::Deadline(kRollCallDeadline));
   throw Error(ErrorKind::temporary, fmt::format("rank {}: {}: {} ({})", options_.party.name(), what,
                                                 comm::blame(states, options_.party), problem));
+}
+
+std::string DeviceCommunicator::doing() const {
+  if (number_ == 0) return "joining";
+  if (repeated_ == 1) return fmt::format("collective {}, {}", number_, comm::describe(collective_));
+  return fmt::format("collectives {} to {} of a repeated step, the last one {}", number_ - repeated_ + 1,
+                     number_, comm::describe(collective_));
 }
 
 }  // namespace fleetrun::cuda

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/collective/collective_communicator.h"
 #include "comm/rendezvous/deadline.h"
@@ -26,6 +27,8 @@ class CollectiveLibrary {
   virtual void finish() = 0;          // what is left for the host when the work is done
   virtual void abort() = 0;           // the communicator is of no more use; the stream is free again
   virtual std::string problem() = 0;  // why something failed, in the library's words
+  // Its stream goes on when the compute stream has done what it was given so far.
+  virtual void follow_compute() = 0;
   virtual std::unique_ptr<comm::Memory> allocate(std::size_t bytes) = 0;
 };
 
@@ -47,11 +50,21 @@ class DeviceCommunicator : public comm::CollectiveCommunicator {
 
   std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override { return library_->allocate(bytes); }
 
+  // Between the two, collectives on the device's memory go into a recording of the device: no rank does them, and nobody
+  // waits. `end_recording` returns them.
+  void begin_recording();
+  std::vector<comm::Collective> end_recording();
+  // The compute stream was given such a recording: its collectives begin once more.
+  void repeat(const std::vector<comm::Collective>& recorded);
+
   // Asked while somebody waits for the device: throws as a collective that was not waited for would have.
   void poll();
 
  private:
+  bool is_recorded(const comm::Collective& collective) override;
   void run(const comm::Collective& collective, std::uint64_t number) override;
+  void note(const comm::Collective& collective, std::uint64_t number);
+  std::string doing() const;
   void wait_for(CollectiveLibrary::State (CollectiveLibrary::*state)());
   [[noreturn]] void fail(const std::string& problem);
 
@@ -59,9 +72,13 @@ class DeviceCommunicator : public comm::CollectiveCommunicator {
   const DeviceCommunicatorOptions options_;
   comm::Collective collective_;  // the last one begun
   std::uint64_t number_ = 0;     // of that; 0: joining
+  std::size_t repeated_ = 1;     // collectives of the repeated recording that it ends; 1: or it stands alone
   comm::Deadline deadline_;      // of that
   bool pending_ = false;         // begun and not known to be done
   bool aborted_ = false;
+  bool repeating_ = false;
+  bool recording_ = false;
+  std::vector<comm::Collective> recorded_;
 };
 
 }  // namespace fleetrun::cuda

@@ -110,20 +110,6 @@ class CudaEvent : public runtime::Event {
   std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>> event_;
 };
 
-class CudaGraph : public runtime::Recording {
- public:
-  CudaGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
-    cudaGraphExec_t made = nullptr;
-    check(cudaGraphInstantiate(&made, graph, 0), "preparing a CUDA graph");
-    graph_.reset(made);
-  }
-  void replay() override { check(cudaGraphLaunch(graph_.get(), stream_), "starting a CUDA graph"); }
-
- private:
-  cudaStream_t stream_;
-  std::unique_ptr<CUgraphExec_st, Destroy<cudaGraphExecDestroy>> graph_;
-};
-
 std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>> make_timer() {
   cudaEvent_t event = nullptr;
   check(cudaEventCreate(&event), "making an event");
@@ -167,6 +153,45 @@ class CudaDevice::Watched : public DeviceCommunicator {
 
  private:
   CudaDevice& device_;
+};
+
+// A recorded step. Its nodes keep the priorities of their streams, so that collectives go first.
+class CudaDevice::CudaGraph : public runtime::Recording {
+ public:
+  // What a communicator does in it.
+  struct Part {
+    DeviceCommunicator* communicator;
+    std::vector<comm::Collective> collectives;
+  };
+
+  CudaGraph(CudaDevice& device, cudaGraph_t graph, std::vector<Part> parts)
+      : device_(device), parts_(std::move(parts)) {
+    cudaGraphExec_t made = nullptr;
+    check(cudaGraphInstantiate(&made, graph, cudaGraphInstantiateFlagUseNodePriority),
+          "preparing a CUDA graph");
+    graph_.reset(made);
+    const std::lock_guard lock(device_.dropping_);
+    device_.graphs_.push_back(this);
+  }
+  ~CudaGraph() override {
+    const std::lock_guard lock(device_.dropping_);
+    std::erase(device_.graphs_, this);
+  }
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+  void replay() override {
+    if (!graph_)
+      throw Error(ErrorKind::temporary, "a recorded step cannot be repeated: a communicator was given up");
+    check(cudaGraphLaunch(graph_.get(), device_.stream(runtime::kComputeStream)), "starting a CUDA graph");
+    for (const Part& part : parts_) part.communicator->repeat(part.collectives);
+  }
+  void drop() { graph_.reset(); }
+
+ private:
+  CudaDevice& device_;
+  const std::vector<Part> parts_;
+  std::unique_ptr<CUgraphExec_st, Destroy<cudaGraphExecDestroy>> graph_;
 };
 
 CudaDevice::CudaDevice(const runtime::PluginOptions& options) : options_(options), kernels_(cuda_kernels()) {
@@ -351,14 +376,24 @@ void CudaDevice::synchronise() {
 void CudaDevice::begin_recording() {
   check(cudaStreamBeginCapture(stream(runtime::kComputeStream), cudaStreamCaptureModeRelaxed),
         "beginning a CUDA graph");
+  for (DeviceCommunicator* communicator : communicators_) communicator->begin_recording();
 }
 
 std::unique_ptr<runtime::Recording> CudaDevice::end_recording() {
-  const cudaStream_t compute = stream(runtime::kComputeStream);
+  std::vector<CudaGraph::Part> parts;
+  for (DeviceCommunicator* communicator : communicators_) {
+    std::vector<comm::Collective> collectives = communicator->end_recording();
+    if (!collectives.empty()) parts.push_back({communicator, std::move(collectives)});
+  }
   cudaGraph_t made = nullptr;
-  check(cudaStreamEndCapture(compute, &made), "ending a CUDA graph");
+  check(cudaStreamEndCapture(stream(runtime::kComputeStream), &made), "ending a CUDA graph");
   const std::unique_ptr<CUgraph_st, Destroy<cudaGraphDestroy>> graph(made);
-  return std::make_unique<CudaGraph>(graph.get(), compute);
+  return std::make_unique<CudaGraph>(*this, graph.get(), std::move(parts));
+}
+
+void CudaDevice::drop_recordings() {
+  const std::lock_guard lock(dropping_);
+  for (CudaGraph* graph : graphs_) graph->drop();
 }
 
 void CudaDevice::wait_for(cudaStream_t stream) {

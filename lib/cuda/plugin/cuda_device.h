@@ -17,7 +17,7 @@
 
 namespace fleetrun::cuda {
 
-// One more than ten members: a handle for each of the CUDA libraries.
+// More than ten members: a handle for each of the CUDA libraries, and lists of what lives on the device.
 class CudaDevice : public runtime::Device, private runtime::Streams {
  public:
   // Throws Error(config) when there is no such GPU.
@@ -39,6 +39,9 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   void enter_thread(int team) override;
   runtime::Streams* streams() override { return this; }
   std::unique_ptr<comm::Communicator> make_communicator(const comm::Party& party, int index) override;
+  std::unique_ptr<runtime::Event> make_event() override;
+  // Destroys the CUDA graphs of all recordings: from now on a replay throws Error(temporary).
+  void drop_recordings();
 
   const runtime::PluginOptions& options() const { return options_; }
   cudaStream_t stream(int stream) const { return streams_.at(static_cast<std::size_t>(stream)).get(); }
@@ -61,13 +64,13 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
 
  private:
   class Watched;
+  class CudaGraph;
   struct LabelWatch {
     std::string op;
     int classes;
     std::unique_ptr<comm::Memory> memory;  // of one BadLabel
   };
 
-  std::unique_ptr<runtime::Event> make_event() override;
   std::unique_ptr<comm::Memory> allocate_staging(std::size_t bytes) override;
   void upload(const void* staging, void* data, std::size_t bytes, int stream) override;
   void download(const void* data, void* host, std::size_t bytes) override;
@@ -94,6 +97,8 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   AlgorithmCache algorithms_;
   std::vector<LabelWatch> labels_;
   std::vector<DeviceCommunicator*> communicators_;  // those alive
+  std::mutex dropping_;                             // of graphs
+  std::vector<CudaGraph*> graphs_;                  // those alive
 };
 
 // The device that a kernel of this plug-in is made for.

@@ -87,8 +87,10 @@ class Staged {
 
 class NcclLibrary : public CollectiveLibrary {
  public:
-  NcclLibrary(CudaDevice& device, int stream) : device_(device), stream_(device.stream(stream)) {
+  NcclLibrary(CudaDevice& device, int stream)
+      : device_(device), number_(stream), stream_(device.stream(stream)) {
     beat_ = device.allocate(sizeof(std::int32_t));
+    compute_ = device.make_event();
   }
   ~NcclLibrary() override {
     if (comm_ != nullptr) end();
@@ -140,12 +142,22 @@ class NcclLibrary : public CollectiveLibrary {
     mine_.take_back(stream_);
   }
 
+  // ncclCommAbort waits until the recordings with its collectives are destroyed. If a destruction waits for the collectives, it needs
+  // the abort. So both go on at once.
   void abort() override {
-    if (comm_ != nullptr) ncclCommAbort(comm_);
+    if (comm_ == nullptr) return;
+    std::thread dropping([this] { device_.drop_recordings(); });
+    ncclCommAbort(comm_);
+    dropping.join();
     comm_ = nullptr;
   }
 
   std::string problem() override { return problem_; }
+
+  void follow_compute() override {
+    compute_->record(runtime::kComputeStream);
+    compute_->hold_back(number_);
+  }
 
   std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override { return device_.allocate(bytes); }
 
@@ -200,7 +212,9 @@ class NcclLibrary : public CollectiveLibrary {
   }
 
   CudaDevice& device_;
+  const int number_;  // of its stream
   cudaStream_t stream_;
+  std::unique_ptr<runtime::Event> compute_;  // how far the compute stream was given work
   ncclComm_t comm_ = nullptr;
   bool failed_ = false;
   std::string problem_;

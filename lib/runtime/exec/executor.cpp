@@ -87,8 +87,7 @@ RunnerOptions Executor::runner_options(const TaskGraph& graph) {
     if (lane >= static_cast<int>(communicators_.size()))
       throw Error(ErrorKind::internal, fmt::format("a collective goes by communicator {}, there are {}", lane,
                                                    communicators_.size()));
-  if (std::all_of(graph.lane.begin(), graph.lane.end(), [](int lane) { return lane == TaskGraph::kNoLane; }))
-    return how;
+  if (!has_collectives()) return how;
   const int communicators = static_cast<int>(communicators_.size());
   if (options_.wait_for_collectives)
     how.substitutes = std::max(0, communicators + 1 - options_.threads);
@@ -169,7 +168,7 @@ void Executor::drop_activations() {
   const void* const before = places_.arena->data();
   places_.arena.reset();
   place_activations();
-  if (on_streams_.recorded && places_.arena->data() != before) on_streams_.recorded->forget();
+  if (on_streams_.recorded) on_streams_.recorded->place_anew(places_.arena->data() != before);
   look_up_addresses();
   ++measured_.drops;
   if (options_.timeline != nullptr) options_.timeline->note(measured_.drop_label, start, monotonic_ns());
@@ -182,15 +181,29 @@ void Executor::use_streams(Streams& streams) {
   for (const ValueId id : program_.fetches) fetch_too(program_.value(id).name);
   on_streams_.feed_ids = program_.of_kind(ValueKind::feed);
   on_streams_.feed_places.resize(on_streams_.feed_ids.size());
-  if (streams.can_record())
-    on_streams_.recorded = std::make_unique<RecordedRuns>(streams, why_not_recorded());
+  const bool together = has_collectives() && options_.why_not_recorded_together.empty();
+  if (!streams.can_record() && !together) return;
+  const auto agree = [this](bool mine) {
+    std::int32_t least = mine ? 1 : 0;
+    communicators_.front()->all_reduce({&least, 1, DType::i32}, comm::ReduceOp::min);
+    return least == 1;
+  };
+  on_streams_.recorded = std::make_unique<RecordedRuns>(
+      streams, why_not_recorded(streams), together ? agree : RecordedRuns::Agree());
+}
+
+bool Executor::has_collectives() const {
+  return std::any_of(schedule_.graph.lane.begin(), schedule_.graph.lane.end(),
+                     [](int lane) { return lane != TaskGraph::kNoLane; });
 }
 
 // A recording repeats what the host gave to the device: nothing may depend on the number of the step, and nobody waits in between.
-std::string Executor::why_not_recorded() const {
+std::string Executor::why_not_recorded(const Streams& streams) const {
+  if (!streams.can_record()) return "the device records no steps";
+  if (has_collectives() && !options_.why_not_recorded_together.empty())
+    return options_.why_not_recorded_together;
   if (options_.timeline != nullptr) return "the ops are traced";
   for (std::size_t i = 0; i < program_.ops.size(); ++i) {
-    if (schedule_.graph.lane[i] != TaskGraph::kNoLane) return "the ranks work together in collectives";
     if (schedule_.every[i] != 1) return "some ops run in some steps only";
     const KernelDef& kernel = device_.kernels().find(program_.ops[i].type)->second;
     if (kernel.decided_each_run != nullptr) return kernel.decided_each_run;
@@ -214,11 +227,9 @@ void Executor::begin_run() {
   else if (!options_.keep_addresses)
     look_up_addresses();
   ++measured_.runs;
-  if (on_streams_.order) on_streams_.order->begin();
 }
 
 void Executor::end_run() {
-  if (on_streams_.order) on_streams_.order->end();
   if (on_streams_.feeds) on_streams_.feeds->release();
   ++context_.step;
   ++context_.merge_step;
@@ -229,14 +240,18 @@ void Executor::run() {
   if (on_streams_.recorded && !options_.measure_ops)
     on_streams_.recorded->run(places_of_feeds(), [this] { give_ops(); });
   else
-    runner_->run();
+    give_ops();
   end_run();
 }
 
 // In the order of the program, which is one of the graph. Where nothing may be recorded, by the runner as ever.
 void Executor::give_ops() {
-  if (!on_streams_.recorded->why_not().empty()) return runner_->run();
-  for (std::size_t i = 0; i < program_.ops.size(); ++i) run_op(static_cast<OpId>(i));
+  if (on_streams_.order) on_streams_.order->begin();
+  if (on_streams_.recorded && on_streams_.recorded->why_not().empty())
+    for (std::size_t i = 0; i < program_.ops.size(); ++i) run_op(static_cast<OpId>(i));
+  else
+    runner_->run();
+  if (on_streams_.order) on_streams_.order->end();
 }
 
 const std::vector<void*>& Executor::places_of_feeds() {

@@ -34,6 +34,9 @@ struct ExecutorOptions {
   // True: an all-reduce holds the thread that runs it until it is done. False: it is handed to its communicator's own
   // thread, or stream, and the thread goes on.
   bool wait_for_collectives = true;
+  // Why no run with collectives is recorded. Empty: every rank has the same program, its collectives go by one communicator, and
+  // nobody waits for them (RecordedRuns).
+  std::string why_not_recorded_together = "the ranks work together in collectives";
   std::uint64_t seed = 1;
   bool share_in_place = true;    // outputs may take the place of inputs that nobody reads any more
   int drop_every = 0;            // runs after which activation memory is given back and made anew; 0: never
@@ -142,7 +145,8 @@ class Executor {
   void label_spans();
   void run_op(OpId id);
   double seconds_alone(std::size_t id, int repeats);
-  std::string why_not_recorded() const;
+  bool has_collectives() const;
+  std::string why_not_recorded(const Streams& streams) const;
   void give_ops();
   const std::vector<void*>& places_of_feeds();
   void begin_run();

@@ -15,10 +15,11 @@ constexpr std::size_t kMostPlaces = 8;  // of feeds that alternate
 }  // namespace
 
 void RecordedRuns::run(const std::vector<void*>& feeds, const std::function<void()>& give) {
+  if (!begun_) begin();
   if (!why_not_.empty()) return give();
   const auto [found, first_time] = by_feeds_.try_emplace(feeds);
   if (by_feeds_.size() > kMostPlaces) {
-    forget();
+    by_feeds_.clear();
     why_not_ = "the feeds lie at other places in each step";
     return give();
   }
@@ -29,22 +30,44 @@ void RecordedRuns::run(const std::vector<void*>& feeds, const std::function<void
   ++replays_;
 }
 
+// Settings and tracing can differ between ranks.
+void RecordedRuns::begin() {
+  begun_ = true;
+  if (!all_ranks(why_not_.empty()) && why_not_.empty()) stop("another rank does not record its steps");
+}
+
+void RecordedRuns::place_anew(bool moved) {
+  if (begun_ && why_not_.empty() && !all_ranks(!moved)) by_feeds_.clear();
+}
+
 // What cannot be recorded is done the ordinary way from now on. If it cannot be done at all, that run says so.
 void RecordedRuns::record(std::unique_ptr<Recording>& recording, const std::function<void()>& give) {
+  recording = recording_of(give);
+  if (all_ranks(recording != nullptr)) return;
+  recording = nullptr;
+  if (why_not_.empty()) stop("another rank cannot record a step");
+}
+
+// Null: the device cannot record it.
+std::unique_ptr<Recording> RecordedRuns::recording_of(const std::function<void()>& give) {
   try {
     streams_.begin_recording();
     give();
-    recording = streams_.end_recording();
-    return;
+    return streams_.end_recording();
   } catch (const std::exception& error) {
-    why_not_ = fmt::format("the device cannot record a step: {}", error.what());
+    stop(fmt::format("the device cannot record a step: {}", error.what()));
   }
-  log_line("fleetrun", fmt::format("warning: CUDA graphs are not used, since {}", why_not_));
   try {
     streams_.end_recording();  // where `give` failed
   } catch (const Error&) {
-    return;  // it has ended already
+    return nullptr;  // it has ended already
   }
+  return nullptr;
+}
+
+void RecordedRuns::stop(const std::string& why) {
+  why_not_ = why;
+  log_line("fleetrun", fmt::format("warning: CUDA graphs are not used, since {}", why));
 }
 
 }  // namespace fleetrun::runtime

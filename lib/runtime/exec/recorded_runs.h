@@ -1,5 +1,6 @@
 // Runs of a program that a device repeats from a recording (a CUDA graph), so that the host gives it one piece of work instead of
-// one for each op. The first run with its feeds at some places is an ordinary one, the second is recorded.
+// one for each op. The first run with its feeds at some places is an ordinary one, the second is recorded. If a run has collectives, all
+// ranks record it or none does: NCCL wants it so (https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/cudagraph.html).
 #pragma once
 #include <functional>
 #include <map>
@@ -13,22 +14,33 @@ namespace fleetrun::runtime {
 
 class RecordedRuns {
  public:
-  // `why_not`: why runs are not recorded; empty where they are.
-  RecordedRuns(Streams& streams, std::string why_not) : streams_(streams), why_not_(std::move(why_not)) {}
+  // Whether all ranks say yes. Every rank asks as often as the others.
+  using Agree = std::function<bool(bool mine)>;
+
+  // `why_not`: why runs are not recorded; empty where they are. `agree`: null where a run has no collectives.
+  RecordedRuns(Streams& streams, std::string why_not, Agree agree = nullptr)
+      : streams_(streams), why_not_(std::move(why_not)), agree_(std::move(agree)) {}
 
   // Has the device do one run. `give` gives its ops to the compute stream, `feeds` says where it finds what it reads.
   void run(const std::vector<void*>& feeds, const std::function<void()>& give);
 
-  void forget() { by_feeds_.clear(); }  // values lie elsewhere from now on
+  // Where values lie was decided anew; `moved`: some lie elsewhere from now on.
+  void place_anew(bool moved);
 
   const std::string& why_not() const { return why_not_; }
   std::int64_t replays() const { return replays_; }
 
  private:
+  bool all_ranks(bool mine) const { return agree_ ? agree_(mine) : mine; }
+  void begin();
   void record(std::unique_ptr<Recording>& recording, const std::function<void()>& give);
+  std::unique_ptr<Recording> recording_of(const std::function<void()>& give);
+  void stop(const std::string& why);
 
   Streams& streams_;
   std::string why_not_;
+  const Agree agree_;
+  bool begun_ = false;
   std::map<std::vector<void*>, std::unique_ptr<Recording>> by_feeds_;  // null after the first run
   std::int64_t replays_ = 0;
 };

@@ -3,12 +3,15 @@
 // process has ended is found by its lock on the file.
 #include <fcntl.h>
 #include <nccl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -44,7 +47,9 @@ struct ncclComm {
   std::byte* shared = nullptr;
   std::string name;
   std::uint64_t collectives = 0;
-  bool broken = false, given_up = false, leaves = false;
+  std::atomic<bool> given_up = false;
+  bool broken = false, leaves = false;
+  const std::shared_ptr<int> recordings = std::make_shared<int>();  // kept by those that have its collectives
 
   ~ncclComm() {
     ::munmap(shared, bytes());
@@ -109,10 +114,13 @@ ncclResult_t collective(ncclComm_t given, const Brought& brought, cudaStream_t s
   if (comm->broken) return ncclRemoteError;
   if (brought.bytes > kMostBytes) on_host::refuse("a collective of so many bytes");
   on_host::expect_reachable(brought.from, brought.bytes, "a collective");
-  const std::uint64_t number = comm->collectives++;
-  const auto work = [comm, brought, take, number, arrived = false, looks = 0]() mutable {
+  on_host::keep_in_recording(stream, comm->recordings);
+  // A recorded collective gets its number each time it is done.
+  const auto work = [comm, brought, take, number = std::optional<std::uint64_t>(), arrived = false,
+                     looks = 0]() mutable {
     if (comm->given_up) return true;
-    const std::uint64_t before = 1 + 2 * number;  // arrivals of each rank
+    if (!number) number = comm->collectives++;
+    const std::uint64_t before = 1 + 2 * *number;  // arrivals of each rank
     if (!arrived) {
       if (!comm->have_arrived(before)) return on_host::wait_for_other_process(looks);
       std::memcpy(comm->place_of(comm->rank), brought.from, brought.bytes);
@@ -134,6 +142,17 @@ void sum_up(const ncclComm& comm, std::size_t offset, void* made, std::size_t co
   std::memcpy(made, comm.place_of(0) + offset, count * size_of(dtype));
   for (int other = 1; other < comm.size; ++other)
     fleetrun::comm::reduce_function(dtype, op)(made, made, comm.place_of(other) + offset, count);
+}
+
+// As NCCL does, which would wait for ever.
+void wait_for_recordings(const ncclComm& comm) {
+  constexpr auto kDeadline = std::chrono::seconds(10);
+  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+  while (comm.recordings.use_count() > 1) {
+    if (std::chrono::steady_clock::now() > deadline)
+      on_host::refuse("a communicator ends, and a recording with its collectives is not destroyed");
+    ::sched_yield();
+  }
 }
 
 }  // namespace
@@ -190,10 +209,12 @@ ncclResult_t ncclCommFinalize(ncclComm_t given) {
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   (*handle_of(comm))->given_up = true;
+  wait_for_recordings(**handle_of(comm));
   delete handle_of(comm);
   return ncclSuccess;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  wait_for_recordings(**handle_of(comm));
   delete handle_of(comm);
   return ncclSuccess;
 }

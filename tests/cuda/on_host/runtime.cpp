@@ -16,40 +16,27 @@
 
 #include <fmt/format.h>
 
+#include "cuda/on_host/machine.h"
 #include "cuda/on_host/stream.h"
 
 namespace on_host = fleetrun::cuda::on_host;
+using on_host::cuda, on_host::fail, on_host::last_error;
 
-struct CUgraph_st {
-  std::vector<std::function<bool()>> work;
-};
-struct CUgraphExec_st : CUgraph_st {};
+void CUstream_st::push(std::function<bool()> more) {
+  if (capture) return capture->graph.lanes[lane].push_back({std::move(more)});
+  work.push_back(std::move(more));
+  ++given;
+}
 
-struct CUstream_st {
-  std::deque<std::function<bool()>> work;
-  std::unique_ptr<CUgraph_st> recorded;  // while work is recorded and not done
-  std::size_t given = 0, done = 0;
-  bool is_at_work = false;
-
-  // One piece of work, as far as it goes now.
-  void go_on() {
-    if (is_at_work) return;  // it waits for another process, and lets the other streams go on meanwhile
-    is_at_work = true;
-    const bool is_done = work.front()();
-    is_at_work = false;
-    if (!is_done) return;
-    work.pop_front();
-    ++done;
-  }
-  void go_on_until(std::size_t number) {
-    while (done < number) go_on();
-  }
-};
-
-struct CUevent_st {
-  std::shared_ptr<CUstream_st> stream;  // null: never recorded
-  std::size_t number = 0;
-};
+void CUstream_st::go_on() {
+  if (is_at_work) return;  // it waits for another process, and lets the other streams go on meanwhile
+  is_at_work = true;
+  const bool is_done = work.front()();
+  is_at_work = false;
+  if (!is_done) return;
+  work.pop_front();
+  ++done;
+}
 
 namespace {
 
@@ -57,49 +44,10 @@ constexpr std::size_t kUsualMemory = 96;  // MiB of this device
 constexpr std::size_t kGuard = 64;        // bytes after each piece
 constexpr unsigned char kUntouched = 0xA5;
 
-struct Piece {
-  std::size_t bytes;
-  bool of_device;
-};
-
-struct Machine {
-  std::recursive_mutex mutex;
-  std::map<cudaStream_t, std::shared_ptr<CUstream_st>> streams;
-  std::map<const std::byte*, Piece> pieces;
-  std::size_t taken = 0;
-
-  void go_on() {
-    for (const auto& [handle, stream] : streams) stream->go_on_until(stream->given);
-  }
-  // The piece with this address; end() when there is none.
-  auto find(const void* data) {
-    auto next = pieces.upper_bound(static_cast<const std::byte*>(data));
-    if (next == pieces.begin()) return pieces.end();
-    --next;
-    return static_cast<const std::byte*>(data) < next->first + next->second.bytes ? next : pieces.end();
-  }
-};
-
-Machine& cuda() {
-  static Machine machine;
-  return machine;
-}
-
-// The last error stays until somebody asks for it.
-cudaError_t& last_error() {
-  static cudaError_t error = cudaSuccess;
-  return error;
-}
-
-cudaError_t fail(cudaError_t error) { return last_error() = error; }
-
 std::string setting(const char* name) {
   const char* const text = std::getenv(name);
   return text == nullptr ? "" : text;
 }
-
-// As an engine of cuDNN may do that cannot be recorded.
-bool refuses_graphs() { return setting("FLEETRUN_ON_HOST_REFUSE_GRAPHS") == "1"; }
 
 // Bytes of this device.
 std::size_t memory() {
@@ -128,17 +76,6 @@ on_host::Kind kind_of(cudaMemcpyKind kind) {
   return kind == cudaMemcpyHostToDevice   ? &on_host::Counts::uploads
          : kind == cudaMemcpyDeviceToHost ? &on_host::Counts::downloads
                                           : &on_host::Counts::moves;
-}
-
-// Whether it was recorded.
-bool push(CUstream_st& stream, std::function<bool()> work) {
-  if (stream.recorded) {
-    stream.recorded->work.push_back(std::move(work));
-    return true;
-  }
-  stream.work.push_back(std::move(work));
-  ++stream.given;
-  return false;
 }
 
 void wait_for(CUstream_st& stream) {
@@ -181,7 +118,24 @@ cudaError_t free_piece(void* data) {
 
 namespace fleetrun::cuda::on_host {
 
-std::recursive_mutex& machine() { return ::cuda().mutex; }
+Machine& cuda() {
+  static Machine machine;
+  return machine;
+}
+
+std::recursive_mutex& machine() { return cuda().mutex; }
+
+cudaError_t& last_error() {
+  static cudaError_t error = cudaSuccess;
+  return error;
+}
+
+std::function<bool()> wait_for_mark(std::shared_ptr<CUstream_st> stream, std::size_t number) {
+  return [stream = std::move(stream), number] {
+    if (stream->done < number) stream->go_on();
+    return stream->done >= number;
+  };
+}
 
 void refuse(const std::string& what) {
   fmt::print(stderr, "CUDA on the host: {}\n", what);
@@ -190,8 +144,8 @@ void refuse(const std::string& what) {
 
 void expect_reachable(const void* data, std::size_t bytes, const char* who) {
   if (bytes == 0) return;
-  const auto found = ::cuda().find(data);
-  if (found == ::cuda().pieces.end()) refuse(fmt::format("{} is given memory of the host", who));
+  const auto found = cuda().find(data);
+  if (found == cuda().pieces.end()) refuse(fmt::format("{} is given memory of the host", who));
   if (static_cast<const std::byte*>(data) + bytes > found->first + found->second.bytes)
     refuse(
         fmt::format("{} is given {} bytes that reach beyond a piece of {}", who, bytes, found->second.bytes));
@@ -205,7 +159,7 @@ bool wait_for_other_process(int& looks) {
   ::sched_yield();
   if (++looks < kLooksAlone || others_go_on) return false;
   others_go_on = true;
-  for (const auto& [handle, stream] : ::cuda().streams)
+  for (const auto& [handle, stream] : cuda().streams)
     if (!stream->work.empty()) stream->go_on();
   others_go_on = false;
   return false;
@@ -216,8 +170,8 @@ bool computes() { return ::setting("FLEETRUN_ON_HOST_COMPUTE") != "0"; }
 void give_until_done(cudaStream_t stream, Kind kind, std::function<bool()> work) {
   const std::lock_guard lock(machine());
   if (stream == nullptr) refuse("work is given to the default stream");
-  const bool recorded = ::push(*stream, std::move(work));
-  ++(counts().*(recorded ? &Counts::recorded : kind));
+  ++(counts().*(stream->capture ? &Counts::recorded : kind));
+  stream->push(std::move(work));
 }
 
 }  // namespace fleetrun::cuda::on_host
@@ -291,42 +245,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);
-  if (stream->recorded) on_host::refuse("the host waits for a stream while it records the stream");
+  if (stream->capture) on_host::refuse("the host waits for a stream while it records the stream");
   const bool done = stream->done == stream->given;
   if (!done) stream->go_on();
   return answer(stream, done);
-}
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  const std::lock_guard lock(cuda().mutex);
-  if (stream->recorded) return fail(cudaErrorIllegalState);
-  stream->recorded = std::make_unique<CUgraph_st>();
-  return cudaSuccess;
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  const std::lock_guard lock(cuda().mutex);
-  if (!stream->recorded) return fail(cudaErrorIllegalState);
-  *graph = stream->recorded.release();
-  if (!refuses_graphs()) return cudaSuccess;
-  delete std::exchange(*graph, nullptr);
-  return fail(cudaErrorStreamCaptureInvalidated);
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
-  *made = new CUgraphExec_st{*graph};
-  return cudaSuccess;
-}
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete graph;
-  return cudaSuccess;
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
-  delete graph;
-  return cudaSuccess;
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
-  const std::lock_guard lock(cuda().mutex);
-  ++on_host::counts().graph_launches;
-  for (const std::function<bool()>& work : graph->work) push(*stream, work);
-  return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);
@@ -352,20 +274,19 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);
-  *event = {cuda().streams.at(stream), stream->given};
+  *event = stream->capture ? on_host::mark_in_recording(*stream)
+                           : CUevent_st{.stream = cuda().streams.at(stream), .number = stream->given};
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(cuda().mutex);
-  if (!event->stream) return cudaSuccess;
-  push(*stream, [mark = *event] {
-    if (mark.stream->done < mark.number) mark.stream->go_on();
-    return mark.stream->done >= mark.number;
-  });
+  if (event->capture || stream->capture) return on_host::wait_in_recording(stream, *event);
+  if (event->stream) stream->push(on_host::wait_for_mark(event->stream, event->number));
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const std::lock_guard lock(cuda().mutex);
+  if (event->capture) on_host::refuse("the host waits for an event of a recording");
   const bool done = !event->stream || event->stream->done >= event->number;
   if (!done) event->stream->go_on();
   return answer(event, done);

@@ -16,6 +16,17 @@ std::uint64_t seed_of_replica(const job::JobSpec& job, int replica) {
   return static_cast<std::uint64_t>(job.train.seed) + (static_cast<std::uint64_t>(replica) << 32U);
 }
 
+// The ranks can record their steps together if these give collectives to one stream and do not wait for each.
+std::string why_not_recorded_together(const job::StrategySpec& strategy) {
+  if (strategy.pipeline) return "the stages of a pipeline have different programs";
+  if (strategy.use_hierarchical_allreduce.value_or(false) || job::shards_in_groups(strategy) ||
+      strategy.nccl_comm_num > 1)
+    return "the ranks use several communicators";
+  if (strategy.sync_nccl_allreduce)
+    return "the host waits for each collective (strategy.sync_nccl_allreduce=false records them)";
+  return "";
+}
+
 }  // namespace
 
 ExecutorOptions executor_options(const job::JobSpec& job, int replica, int threads) {
@@ -23,6 +34,7 @@ ExecutorOptions executor_options(const job::JobSpec& job, int replica, int threa
   return {.threads = in_flight,
           .team = std::max(1, threads / in_flight),
           .wait_for_collectives = job.strategy.sync_nccl_allreduce && !job.strategy.pipeline,
+          .why_not_recorded_together = why_not_recorded_together(job.strategy),
           .seed = seed_of_replica(job, replica),
           .share_in_place = job.strategy.build_strategy.enable_inplace,
           .drop_every = job.strategy.execution_strategy.num_iteration_per_drop_scope,
