@@ -25,6 +25,7 @@ struct Script {
   std::uint64_t begun = 0;
   int finished = 0;
   int aborted = 0;
+  int followed = 0;  // the compute stream
 };
 
 class StandInLibrary : public CollectiveLibrary {
@@ -52,6 +53,10 @@ class StandInLibrary : public CollectiveLibrary {
   void finish() override { ++script_.finished; }
   void abort() override { ++script_.aborted; }
   std::string problem() override { return "remote process exited"; }
+  void follow_compute() override {
+    ++script_.followed;
+    work_busy_ = script_.calls_until_done;
+  }
   std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override {
     return comm::make_aligned_memory(bytes);
   }
@@ -175,6 +180,55 @@ TEST_CASE("ranks that fail in different collectives say so of each other") {
   CHECK(
       said[1] ==
       "rank 1: collective 2, barrier: rank 0 failed in collective 1, all_reduce of 1 f32 (sum) (remote process exited)");
+}
+
+TEST_CASE("a collective that is recorded counts each time it is repeated, and not before") {
+  Alone alone;
+  Script script;
+  const auto communicator = make(script, {.party = alone.party(), .wait = false});
+  communicator->begin_recording();
+  communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum);
+  communicator->broadcast(alone.buffer(), 0);
+  const auto recorded = communicator->end_recording();
+  CHECK(recorded.size() == 2);
+  CHECK(communicator->collectives() == 0);
+  communicator->repeat(recorded);
+  communicator->repeat(recorded);
+  CHECK(communicator->collectives() == 4);
+  CHECK(script.begun == 2);
+  CHECK(script.followed == 2);
+  communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum);
+  CHECK(script.begun == 3);
+  CHECK(communicator->end_recording().empty());
+}
+
+TEST_CASE("a rank that never comes to a repeated step is named when the deadline has passed") {
+  Alone alone;
+  Script script = {.hangs_in = 2};
+  const auto communicator =
+      make(script, {.party = alone.party(), .wait = false, .collective_deadline = 20ms});
+  communicator->begin_recording();
+  communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum);
+  communicator->broadcast(alone.buffer(), 0);
+  communicator->repeat(communicator->end_recording());
+  const std::string said = message_of([&] {
+    for (;;) communicator->poll();
+  });
+  CHECK(said.starts_with(
+      "rank 0: collectives 1 to 2 of a repeated step, the last one broadcast of 1 f32 from rank 0: "));
+  CHECK(said.ends_with("(not done after 0.02 s)"));
+  CHECK(script.aborted == 1);
+}
+
+TEST_CASE("what the host waits for cannot be recorded") {
+  Alone alone;
+  Script script;
+  const auto communicator = make(script, {.party = alone.party(), .wait = false});
+  communicator->begin_recording();
+  CHECK_THROWS_WITH_AS(communicator->barrier(), "a barrier cannot be recorded, because the host waits for it", Error);
+  script.for_host = true;
+  CHECK_THROWS_WITH_AS(communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum),
+                       "all_reduce of 1 f32 (sum) on the host's memory cannot be recorded", Error);
 }
 
 TEST_CASE("a failure to join is reported as one") {

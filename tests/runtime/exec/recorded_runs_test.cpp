@@ -76,7 +76,7 @@ TEST_CASE("when values have moved, runs are recorded again") {
   Log log;
   RecordedRuns runs(log, "");
   const auto run = [&] { runs.run({}, [&] { log.work("a"); }); };
-  run(), run(), runs.forget(), run(), run();
+  run(), run(), runs.place_anew(false), runs.place_anew(true), run(), run();
   CHECK(log.text == "a[a](a)a[a](a)");
 }
 
@@ -96,6 +96,52 @@ TEST_CASE("work that fails while it is recorded is tried once more, and its erro
   CHECK_THROWS_WITH_AS(runs.run({}, [] { throw Error(ErrorKind::internal, "broken"); }), "broken", Error);
   runs.run({}, [&] { log.work("a"); });
   CHECK(log.text == "a[]a");
+}
+
+// Two ranks by turns: each asks `agree` as often as the other, and here one asks alone. So the other's answers are given.
+TEST_CASE("all ranks record a run with collectives, or none does") {
+  const struct {
+    std::vector<bool> others;  // their answers, one after the other
+    std::string text, why_not;
+  } cases[] = {{{true, true}, "a[a](a)(a)", ""},
+               {{false}, "aaa", "another rank does not record its steps"},
+               {{true, false}, "a[a]aa", "another rank cannot record a step"}};
+  for (const auto& each : cases) {
+    Log log;
+    std::size_t asked = 0;
+    RecordedRuns runs(log, "", [&](bool mine) { return each.others.at(asked++) && mine; });
+    for (int i = 0; i < 3; ++i) runs.run({}, [&] { log.work("a"); });
+    CHECK(log.text == each.text);
+    CHECK(runs.why_not() == each.why_not);
+    CHECK(asked == each.others.size());
+  }
+}
+
+TEST_CASE("a rank that cannot record tells the others") {
+  Log log;
+  std::vector<bool> said;
+  const auto agree = [&](bool mine) {
+    said.push_back(mine);
+    return mine;
+  };
+  RecordedRuns traced(log, "the ops are traced", agree);
+  for (int i = 0; i < 3; ++i) traced.run({}, [&] { log.work("a"); });
+  CHECK(said == std::vector{false});
+  log.refuses = true, said.clear();
+  RecordedRuns refused(log, "", agree);
+  for (int i = 0; i < 3; ++i) refused.run({}, [&] { log.work("a"); });
+  CHECK(said == std::vector{true, false});
+}
+
+TEST_CASE("if values have moved on one rank, all ranks record their runs again") {
+  Log log;
+  bool others = true;
+  RecordedRuns runs(log, "", [&](bool mine) { return mine && others; });
+  const auto run = [&] { runs.run({}, [&] { log.work("a"); }); };
+  run(), run();
+  others = false, runs.place_anew(false), others = true;
+  run(), run();
+  CHECK(log.text == "a[a](a)a[a](a)");
 }
 
 TEST_CASE("feeds that lie elsewhere in each run are not recorded for ever") {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text/plural.h"
+#include "job/spec/settle_strategy.h"
 
 namespace fleetrun::runtime {
 namespace {
