@@ -164,6 +164,66 @@ TEST_CASE("hunt 54: a rank that ends by itself while the death of its peer waits
   }
 }
 
+// Rank 1 fails by itself. While Python leaves it, a destructor says that a connection of its own is lost. Rank 0 then fails, too.
+TEST_CASE("hunt 78: a connection that a destructor loses while Python leaves the rank does not replace the cause") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import os, time\n"
+                      "class Loader:\n"
+                      "    def __del__(self):\n"
+                      "        open('failed', 'w')\n"
+                      "        raise ConnectionResetError(104, 'Connection reset by peer')\n"
+                      "if os.environ['RANK'] == '1':\n"
+                      "    loader = Loader()\n"
+                      "    raise ValueError('label 1000 is out of range')\n"
+                      "while not os.path.exists('failed'): time.sleep(0.01)\n"
+                      "time.sleep(0.5)\n"
+                      "raise RuntimeError('unpack requires a buffer of 4 bytes')\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
+  CHECK(result.code == 1);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: ValueError: label 1000 is out of range ("), result.err);
+  CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
+  CHECK(launch.report()["first_failed_rank"] == 1);
+}
+
+TEST_CASE("hunt 78: a lost connection that the rank survived does not replace the cause") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  struct Case {
+    const char *end, *told;
+    int code;
+  };
+  for (const Case& one :
+       {Case{"os.kill(os.getpid(), signal.SIGKILL)", "fleetrun: rank 0 was killed by SIGKILL (9)", 137},
+        {"import ctypes; ctypes.string_at(0)", "fleetrun: Fatal Python error: Segmentation fault", 139},
+        {"sys.stderr.write(\"terminate called after throwing an instance of 'std::bad_alloc'\\n  what():  "
+         "std::bad_alloc\\n\"); sys.stderr.flush(); os.abort()",
+         "fleetrun: std::bad_alloc", 134}}) {
+    CAPTURE(one.end);
+    const Launch launch;
+    launch.folder.write("train.py", fmt::format("import logging, os, signal, sys, time\n"
+                                                "rank = os.environ['RANK']\n"
+                                                "def fail(error):\n    raise error\n"
+                                                "def handle(error):\n"
+                                                "    try: fail(error)\n"
+                                                "    except Exception: logging.exception('goes on')\n"
+                                                "if rank == '0': handle(ConnectionResetError(104, 'reset by peer: "
+                                                "Connection reset'))\n"
+                                                "for i in range(40): print('step', i, 'loss 0.5', flush=True)\n"
+                                                "if rank == '1':\n"
+                                                "    handle(OSError('cannot identify image file'))\n"
+                                                "    open('failed', 'w')\n    time.sleep(60)\n"
+                                                "while not os.path.exists('failed'): time.sleep(0.01)\n"
+                                                "{}\n",
+                                                one.end));
+    const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
+    CHECK(result.code == one.code);
+    CHECK_MESSAGE(contains(result.err, one.told), result.err);
+    CHECK_FALSE_MESSAGE(contains(result.err, "ConnectionResetError"), result.err);
+    CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
+  }
+}
+
 TEST_CASE("hunt 54: ranks that tell of a lost connection in another way wait for their peer, too") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   struct Case {

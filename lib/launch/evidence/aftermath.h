@@ -23,6 +23,9 @@ bool may_be_caught(std::string_view log_end);
 // A record of an error or a warning, "2026-11-26 10:41:03 ERROR root: the server stops"; not of somebody who tries again.
 bool is_complaint(std::string_view line);
 
+// The number of the last line that shows progress; 0: none does.
+std::size_t last_progress(const LogLines& log);
+
 // Whether the process worked on after this traceback. All lines after it may be the rest of the exception's message, which has any
 // number of lines and may quote anything. So it takes more than `most` signs of life, and only lines that are rare in messages count: records
 // of a logger, progress, and lines like those before the traceback.

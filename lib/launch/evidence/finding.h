@@ -31,6 +31,7 @@ struct Finding {
   // Of a traceback:
   bool from_top = false;   // from the top level of the program, as when nobody catches the exception
   bool has_header = true;  // else its beginning is out of sight, or between lines of others
+  bool in_thread = false;  // of a thread or a task of asyncio: the program may go on without it
   std::string file;        // of the first frame
   std::string prefix;      // in front of each line
 

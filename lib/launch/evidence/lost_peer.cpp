@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "launch/evidence/aftermath.h"
 #include "launch/evidence/log_lines.h"
 #include "launch/evidence/traceback.h"
 
@@ -55,6 +56,8 @@ constexpr std::array<std::string_view, 41> kSignsOfLoss = {"Connection closed by
 constexpr std::size_t kAbortWords = 8 * 1024;  // bytes: of an abort, with its stack
 constexpr std::size_t kExitWords = 512;        // bytes: "error: Connection closed by peer", and a good-bye
 constexpr std::size_t kMessageLines = 40;      // of a message
+constexpr std::size_t kSignsOfLife = 10;       // lines that may be of a message, too
+constexpr std::size_t kComparedPart = 200;     // bytes of an exception, which a cause may shorten
 constexpr std::string_view kEndOfConnection =
     "EOFError";  // of multiprocessing; with a message it is of input()
 
@@ -86,21 +89,33 @@ bool may_tell_of_lost_peer(std::string_view exception) {
 std::optional<LogCause> find_lost_peer(std::string_view log_end) {
   const LogLines log = read_log_lines(log_end);
   const std::vector<Finding> tracebacks = find_tracebacks(log);
-  if (tracebacks.empty() || !tells_of_lost_peer(log, tracebacks.back())) return std::nullopt;
-  return tracebacks.back().cause;
+  const Finding* const last = last_deadly(tracebacks);
+  if (last == nullptr || !tells_of_lost_peer(log, *last) || worked_on(log, *last, kSignsOfLife))
+    return std::nullopt;
+  return last->cause;
 }
 
 bool is_victim(std::string_view log_end) {
   const LogLines log = read_log_lines(log_end);
   const std::vector<Finding> tracebacks = find_tracebacks(log);
-  if (tracebacks.empty() || !tracebacks.back().from_top) return false;
-  const std::string& from = tracebacks.back().cause.from;
-  return tells_of_lost_peer(log, tracebacks.back()) && (from.empty() || has_sign(from));
+  const Finding* const last = last_deadly(tracebacks);
+  if (last == nullptr || !last->from_top) return false;
+  const std::string& from = last->cause.from;
+  return tells_of_lost_peer(log, *last) && (from.empty() || has_sign(from));
+}
+
+bool names_own_error(std::string_view log_end, std::string_view cause) {
+  const LogLines log = read_log_lines(log_end);
+  const std::vector<Finding> tracebacks = find_tracebacks(log);
+  const Finding* const last = last_deadly(tracebacks);
+  return last != nullptr && last->from_top && !tells_of_lost_peer(log, *last) && !cause.empty() &&
+         std::string_view(last->cause.what).substr(0, kComparedPart) == cause.substr(0, kComparedPart);
 }
 
 bool ends_with_lost_peer(std::string_view log_end, bool aborted) {
   const std::size_t bytes = aborted ? kAbortWords : kExitWords;
-  return has_sign(log_end.substr(log_end.size() - std::min(log_end.size(), bytes)));
+  const LogLines log = read_log_lines(log_end.substr(log_end.size() - std::min(log_end.size(), bytes)));
+  return !log.lines.empty() && has_sign(std::string_view(log.text).substr(log.starts[last_progress(log)]));
 }
 
 }  // namespace fleetrun::launch

@@ -41,15 +41,19 @@ bool is_class_name(std::string_view text) {
   return re2::RE2::FullMatch(re2::StringPiece(text.data(), text.size()), pattern);
 }
 
-// "ValueError: bad batch", "torch.cuda.OutOfMemoryError: ...", "KeyboardInterrupt": a name with dots, alone or with a text.
-// A name from a library may begin with a small letter, as socket.timeout; after a header only.
+// "ValueError: bad batch", "torch.cuda.OutOfMemoryError: ...", "KeyboardInterrupt": a name with dots, alone or with a text. After a header
+// it is any name, such as socket.timeout. Without one it has to look like an exception: "Node: 'conv1'" is a line of TensorFlow's messages,
+// which contain frames.
 bool is_exception(std::string_view text, bool after_header) {
   constexpr std::array<std::string_view, 6> kLevels = {"DEBUG", "INFO",     "WARNING",
                                                        "ERROR", "CRITICAL", "FATAL"};
   const std::string_view name = text.substr(0, text.find(": "));
   const std::string_view bare = name.ends_with(':') ? name.substr(0, name.size() - 1) : name;
   if (!is_class_name(bare) || std::find(kLevels.begin(), kLevels.end(), bare) != kLevels.end()) return false;
-  return after_header || is_upper(bare[bare.rfind('.') + 1]);
+  const auto dot = bare.rfind('.');
+  if (after_header || is_bare_exception(bare)) return true;
+  return bare == "StopIteration" || bare == "SystemExit" ||
+         (dot != std::string_view::npos && is_upper(bare[dot + 1]));
 }
 
 // Exceptions that only say that a child failed, which has mostly said why.
@@ -180,7 +184,8 @@ std::optional<Finding> read_block(const std::vector<std::string>& lines, std::si
   if (header == std::string::npos) {
     const auto frame = line.find(kFrame);
     const bool begins =
-        frame != std::string::npos && !place_in_frame(std::string_view(line).substr(frame)).empty();
+        frame != std::string::npos && !place_in_frame(std::string_view(line).substr(frame)).empty() &&
+        (frame == 0 || !trimmed(std::string_view(line).substr(0, frame)).empty());  // else a message quotes it
     return begins ? std::optional(read_plain(lines, at, false)) : std::nullopt;
   }
   if (line.find("╭") != std::string::npos) return read_rich(lines, at);
@@ -213,9 +218,8 @@ void weigh(Finding& found, const std::vector<std::string_view>& before) {
   if (found.cause.what.empty() || found.cause.what == "AttributeError: _ARRAY_API not found" ||
       any_has(before, {"Exception ignored ", "--- Logging error ---", "Error in atexit._run_exitfuncs"}))
     found.endings = 0;
-  if (is_about_a_peer(found.cause.what) ||
-      any_has(before, {"Exception in thread ", "Task exception was never retrieved"}))
-    found.weight = Weight::clue;
+  found.in_thread = any_has(before, {"Exception in thread ", "Task exception was never retrieved"});
+  if (found.in_thread || is_about_a_peer(found.cause.what)) found.weight = Weight::clue;
   if (is_about_a_child(found.cause.what)) found.weight = Weight::echo;
   if (any_has(before, {"Error executing job with overrides"}))
     found.from_top = true;  // of Hydra, which leaves out its own frames
@@ -269,6 +273,13 @@ std::vector<Finding> find_tracebacks(const LogLines& log) {
     all.push_back(std::move(*found));
   }
   return all;
+}
+
+const Finding* last_deadly(const std::vector<Finding>& tracebacks) {
+  const auto last = std::find_if(tracebacks.rbegin(), tracebacks.rend(), [](const Finding& traceback) {
+    return traceback.endings != 0 && !traceback.in_thread;
+  });
+  return last == tracebacks.rend() ? nullptr : &*last;
 }
 
 }  // namespace fleetrun::launch

@@ -87,11 +87,14 @@ struct LogEnds {
   std::string other = {};  // "": there is none
 };
 
-// Of a rank that had not failed. Errors that the failed rank had handled before it lost this one do not matter then.
+// Of a rank that had not failed. Errors that the failed rank had handled before it lost this one do not matter then. A rank that ends by
+// another signal than SIGABRT ends by something else than a lost connection.
 void fill_error_of_peer(const LastWords& words, const ExitStatus& status, const LogEnds& ends,
                         ExitReport& report) {
-  const std::optional<LogCause> lost_peer = find_lost_peer(ends.first);
   const bool aborted = status.exit_code() == kSignalExitCode + SIGABRT;
+  if (status.how != ExitStatus::How::exited && !aborted) return;
+  if (names_own_error(ends.first, report.evidence.exception)) return;
+  const std::optional<LogCause> lost_peer = find_lost_peer(ends.first);
   if (!lost_peer && !ends_with_lost_peer(ends.first, aborted) && !ends_with_lost_peer(ends.other, aborted) &&
       !may_tell_of_lost_peer(report.evidence.exception))
     return;
