@@ -197,6 +197,22 @@ void ask_speeds(Examiner& examiner, TimePoint deadline, Examination& examination
       if (i < kLeastCpuRepeats || Clock::now() < deadline) repeat_slow_node(examiner, node, examination);
 }
 
+// Those that the examination has lost since they told of themselves. What it measured of their links tells of the loss, not of the network.
+void leave_out_lost_nodes(Examiner& examiner, Examination& examination) {
+  Questions questions;
+  for (const int node : nodes_with_facts(examination)) questions[node] = question("clock");
+  const Answers answers = examiner.ask(questions);
+  const auto is_lost = [&](int node) { return questions.count(node) != 0 && answers.count(node) == 0; };
+  for (int node = 0; node < std::ssize(examination.nodes); ++node)
+    if (is_lost(node))
+      examination.nodes[static_cast<std::size_t>(node)] = {
+          .address = examination.nodes[static_cast<std::size_t>(node)].address,
+          .silent = "it joined, and was stopped or lost during the examination"};
+  const auto has_lost_end = [&](const auto& link) { return is_lost(link.from) || is_lost(link.to); };
+  std::erase_if(examination.reach, has_lost_end);
+  std::erase_if(examination.links, has_lost_end);
+}
+
 double seconds_of_day() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -234,6 +250,7 @@ Examination examine_nodes(EventLoop& loop, NodeSession& session, const Examinati
   repeat_narrow_links(examiner, limits.deadline, examination);
   say("measuring CPUs, one node at a time");
   ask_speeds(examiner, limits.deadline, examination);
+  leave_out_lost_nodes(examiner, examination);
   return examination;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "launch/evidence/aftermath.h"
 #include "launch/evidence/log_lines.h"
@@ -66,15 +67,31 @@ bool has_sign(std::string_view text) {
       kSignsOfLoss, [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; });
 }
 
+// The last exception of a log that may have ended the process.
+struct LastException {
+  LogLines log;
+  std::vector<Finding> tracebacks;
+  const Finding* traceback = nullptr;  // of these; null: there is none
+
+  explicit LastException(std::string_view log_end)
+      : log(read_log_lines(log_end)), tracebacks(find_tracebacks(log)), traceback(last_deadly(tracebacks)) {}
+  std::size_t end_of_message() const {
+    const auto next = static_cast<std::size_t>(traceback - tracebacks.data()) + 1;
+    return next < tracebacks.size() ? tracebacks[next].first : log.lines.size();
+  }
+};
+
 // The lines below that of the exception are its message, too, because Python ends after it.
-bool tells_of_lost_peer(const LogLines& log, const Finding& traceback) {
+bool tells_of_lost_peer(const LastException& last) {
+  const LogLines& log = last.log;
+  const Finding& traceback = *last.traceback;
   if (may_tell_of_lost_peer(traceback.cause.what) || has_sign(traceback.cause.from)) return true;
   const std::string_view name =
       std::string_view(traceback.cause.what).substr(0, traceback.cause.what.find(':'));
   std::size_t line = std::min(traceback.end, log.lines.size());
   while (line > traceback.first && !without_prefix(log.lines[line - 1], traceback.prefix).starts_with(name))
     --line;
-  const std::size_t end = std::min(line + kMessageLines, log.lines.size());
+  const std::size_t end = std::min(line + kMessageLines, last.end_of_message());
   for (; line < end; ++line)
     if (has_sign(log.lines[line])) return true;
   return false;
@@ -87,29 +104,24 @@ bool may_tell_of_lost_peer(std::string_view exception) {
 }
 
 std::optional<LogCause> find_lost_peer(std::string_view log_end) {
-  const LogLines log = read_log_lines(log_end);
-  const std::vector<Finding> tracebacks = find_tracebacks(log);
-  const Finding* const last = last_deadly(tracebacks);
-  if (last == nullptr || !tells_of_lost_peer(log, *last) || worked_on(log, *last, kSignsOfLife))
+  const LastException last(log_end);
+  if (last.traceback == nullptr || !tells_of_lost_peer(last) ||
+      worked_on(last.log, *last.traceback, kSignsOfLife))
     return std::nullopt;
-  return last->cause;
+  return last.traceback->cause;
 }
 
 bool is_victim(std::string_view log_end) {
-  const LogLines log = read_log_lines(log_end);
-  const std::vector<Finding> tracebacks = find_tracebacks(log);
-  const Finding* const last = last_deadly(tracebacks);
-  if (last == nullptr || !last->from_top) return false;
-  const std::string& from = last->cause.from;
-  return tells_of_lost_peer(log, *last) && (from.empty() || has_sign(from));
+  const LastException last(log_end);
+  if (last.traceback == nullptr || !last.traceback->from_top) return false;
+  const std::string& from = last.traceback->cause.from;
+  return tells_of_lost_peer(last) && (from.empty() || has_sign(from));
 }
 
 bool names_own_error(std::string_view log_end, std::string_view cause) {
-  const LogLines log = read_log_lines(log_end);
-  const std::vector<Finding> tracebacks = find_tracebacks(log);
-  const Finding* const last = last_deadly(tracebacks);
-  return last != nullptr && last->from_top && !tells_of_lost_peer(log, *last) && !cause.empty() &&
-         std::string_view(last->cause.what).substr(0, kComparedPart) == cause.substr(0, kComparedPart);
+  const LastException last(log_end);
+  return last.traceback != nullptr && last.traceback->from_top && !tells_of_lost_peer(last) && !cause.empty() &&
+         std::string_view(last.traceback->cause.what).substr(0, kComparedPart) == cause.substr(0, kComparedPart);
 }
 
 bool ends_with_lost_peer(std::string_view log_end, bool aborted) {

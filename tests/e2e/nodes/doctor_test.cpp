@@ -193,6 +193,32 @@ TEST_CASE("the doctor names a node on which another program has a port of the ra
               "port 6171 is taken by");
 }
 
+TEST_CASE("hunt 80: the doctor names a node that is stopped while the CPUs are measured") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const Namespaces network(3);
+  for (const char* how : {"doctor", "--preflight"}) {
+    CAPTURE(how);
+    Cluster cluster(3, &network);
+    for (const int node : {0, 1, 2}) {
+      Words words = {how};
+      for (const std::string& word : cluster.by_list(node)) words.push_back(word);
+      words.insert(words.end(), {"-n1", "/bin/true"});
+      cluster.start_exactly(node, words);
+    }
+    REQUIRE(cluster.says(0, "measuring CPUs, one node at a time"));
+    cluster.send(kOdd, SIGTERM);
+    const auto start = std::chrono::steady_clock::now();
+    const std::vector<ChildResult> ends = cluster.ends();
+    CHECK(std::chrono::steady_clock::now() - start < within(15s));
+    for (const int node : {0, 1}) {
+      const std::string all = ends[static_cast<std::size_t>(node)].out + ends[static_cast<std::size_t>(node)].err;
+      CHECK_MESSAGE(ends[static_cast<std::size_t>(node)].code == 75, all);
+      CHECK_MESSAGE(contains(all, "it joined, and was stopped or lost during the examination"), all);
+      CHECK_FALSE_MESSAGE(contains(all, "transfers"), all);
+    }
+  }
+}
+
 TEST_CASE("the doctor examines the nodes that came, and names the one that did not") {
   if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
   const Namespaces network(3);
