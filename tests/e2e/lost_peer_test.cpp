@@ -187,6 +187,34 @@ TEST_CASE("hunt 78: a connection that a destructor loses while Python leaves the
   CHECK(launch.report()["first_failed_rank"] == 1);
 }
 
+// The lines of a thread that loses its connection stand between those of the exception.
+TEST_CASE("hunt 78: a thread that loses its connection while the rank fails does not replace the cause") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import os, sys, time\n"
+                      "if os.environ['RANK'] == '1':\n"
+                      "    sys.stderr.write('''Traceback (most recent call last):\n"
+                      "Exception in thread Thread-1 (pin):\n"
+                      "Traceback (most recent call last):\n"
+                      "  File \"threading.py\", line 1045, in _bootstrap_inner\n"
+                      "    self.run()\n"
+                      "ConnectionResetError: [Errno 104] Connection reset by peer\n"
+                      "  File \"train.py\", line 34, in <module>\n"
+                      "    main()\n"
+                      "ValueError: label 1000 is out of range\n''')\n"
+                      "    sys.stderr.flush()\n"
+                      "    open('failed', 'w')\n"
+                      "    os._exit(1)\n"
+                      "while not os.path.exists('failed'): time.sleep(0.01)\n"
+                      "time.sleep(0.5)\n"
+                      "raise RuntimeError('unpack requires a buffer of 4 bytes')\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
+  CHECK(result.code == 1);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: ValueError: label 1000 is out of range ("), result.err);
+  CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
+}
+
 TEST_CASE("hunt 78: a lost connection that the rank survived does not replace the cause") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   struct Case {

@@ -12,8 +12,9 @@ namespace fleetrun::launch {
 namespace {
 
 // Of the C library (errno), gloo (transport/tcp), PyTorch (TCPStore.cpp, socket.cpp, ProcessGroupGloo.cpp, ProcessGroupNCCL.cpp), NCCL
-// (ncclGetErrorString, socket.cc, net_ib.cc, proxy.cc), gRPC, JAX's coordination service, Horovod, TensorFlow and PaddlePaddle.
-constexpr std::array<std::string_view, 41> kSignsOfLoss = {"Connection closed by",
+// (ncclGetErrorString, socket.cc, net_ib.cc, proxy.cc), gRPC, JAX's coordination service, Horovod, TensorFlow, PaddlePaddle, and Python's
+// asyncio and pickle.
+constexpr std::array<std::string_view, 42> kSignsOfLoss = {"Connection closed by",
                                                            "onnection reset",
                                                            "Broken pipe",
                                                            "onnection refused",
@@ -51,6 +52,7 @@ constexpr std::array<std::string_view, 41> kSignsOfLoss = {"Connection closed by
                                                            "client socket has failed to connect",
                                                            "Remote end closed connection",
                                                            "IncompleteReadError",
+                                                           "EOFError: Ran out of input",
                                                            "TimeoutError: timed out",
                                                            "TCP receive error",
                                                            "TCP send error"};
@@ -120,7 +122,9 @@ bool is_victim(std::string_view log_end) {
 
 bool names_own_error(std::string_view log_end, std::string_view cause) {
   const LastException last(log_end);
-  return last.traceback != nullptr && last.traceback->from_top && !tells_of_lost_peer(last) && !cause.empty() &&
+  if (last.traceback == nullptr || cause.empty() || tells_of_lost_peer(last)) return false;
+  const bool nobody_caught = last.traceback->from_top || !last.traceback->has_header;  // threads wrote in between
+  return nobody_caught &&
          std::string_view(last.traceback->cause.what).substr(0, kComparedPart) == cause.substr(0, kComparedPart);
 }
 

@@ -156,10 +156,11 @@ struct Training {
   job::OptimizerName optimizer = job::OptimizerName::momentum;
   double clip = 0;                      // of the norm of all gradients; 0: none
   std::optional<int> overflow_in = {};  // the step in which the last rank has an infinite pixel
+  std::optional<int> ends_in = {};      // the step before which rank 1 ends
 };
 
-// The steps of a rank; its parameters go to the file.
-void train(comm::World& world, bool on_cpu, const Training& training, const std::string& path) {
+// The steps of a rank; its parameters go to the file. Returns how many of the steps the device repeated from recordings.
+std::int64_t train(comm::World& world, bool on_cpu, const Training& training, const std::string& path) {
   be_a_host_by_itself(world.env.rank);
   const auto device = on_cpu ? make_cpu_device() : test::named_device(training.strategy);
   const TrainingCommunicators communicators(training.strategy, world, *device);
@@ -175,12 +176,15 @@ void train(comm::World& world, bool on_cpu, const Training& training, const std:
   trainer.share_parameters();
   for (int step = 0; step < training.steps; ++step) {
     GlobalBatch batch(step);
+    if (step == training.ends_in && world.env.rank == 1) ::_exit(0);
     if (step == training.overflow_in) batch.images.back() = std::numeric_limits<float>::infinity();
     const auto first = static_cast<std::size_t>(world.env.rank / stages * job.data.batch_size);
     trainer.step({batch.images.data() + first * kPixels, batch.labels.data() + first},
                  training.learning_rate);
   }
   write_parameters(trainer, path);
+  const RecordedRuns* const recorded = trainer.executor().recorded();
+  return recorded == nullptr ? 0 : recorded->replays();
 }
 
 // The narrow types of the test's device, of a process that makes it only to ask.
@@ -352,6 +356,67 @@ TEST_CASE("two ranks that train in a narrow type hold the same parameters, near 
     CHECK(share > 0);
     CHECK(share < 0.02);
   }
+}
+
+// How often the device repeats the steps of each of two ranks, and the weights after them.
+struct Repeated {
+  std::int64_t replays = 0;
+  std::string weights;
+};
+Repeated repeated(const Training& training, const std::map<std::string, std::string>& of_rank_1) {
+  const TemporaryFolder folder;
+  ProcessWorld world(2, [&](comm::World& ranks) {
+    if (ranks.env.rank == 1)
+      for (const auto& [name, value] : of_rank_1) ::setenv(name.c_str(), value.c_str(), 1);
+    const std::string file = folder / std::to_string(ranks.env.rank);
+    folder.write(file + ".replays", std::to_string(train(ranks, false, training, file)));
+  });
+  wait_for_all(world, 2);
+  CHECK(folder.read("0.replays") == folder.read("1.replays"));
+  CHECK(folder.read("0") == folder.read("1"));
+  return {std::stoll(folder.read("0.replays")), folder.read("0")};
+}
+
+TEST_CASE("two ranks repeat their steps with all collectives from recordings, and hold the bits of steps op by op") {
+  if (narrow_types().empty()) return;  // this device records nothing
+  for (const DType type : {DType::f32, DType::f16}) {
+    Training training = type == DType::f32 ? kLenet : in_narrow_type(type);
+    training.strategy.sync_nccl_allreduce = false;
+    const Repeated both = repeated(training, {});
+    CHECK(both.replays == kSteps - 2);  // the feeds alternate between two places
+    ::setenv("FLEETRUN_CUDA_GRAPHS", "0", 1);
+    const Repeated without = repeated(training, {});
+    ::unsetenv("FLEETRUN_CUDA_GRAPHS");
+    CHECK(without.replays == 0);
+    CHECK(both.weights == without.weights);
+  }
+}
+
+TEST_CASE("if one of two ranks does not record its steps, neither does") {
+  if (narrow_types().empty()) return;  // this device records nothing
+  Training training = kLenet;
+  training.strategy.sync_nccl_allreduce = false;
+  CHECK(repeated(training, {{"FLEETRUN_CUDA_GRAPHS", "0"}}).replays == 0);
+  CHECK(repeated(training, {{"FLEETRUN_ON_HOST_REFUSE_GRAPHS", "1"}}).replays == 0);
+}
+
+TEST_CASE("a rank that is gone is named by one that repeats recorded steps") {
+  if (narrow_types().empty()) return;  // this device records nothing
+  Training training = kLenet;
+  training.strategy.sync_nccl_allreduce = false;
+  training.ends_in = 8;
+  const TemporaryFolder folder;
+  ProcessWorld world(2, [&](comm::World& ranks) {
+    try {
+      train(ranks, false, training, folder / "weights");
+    } catch (const Error& error) {
+      folder.write("said", error.message());
+    }
+  });
+  wait_for_all(world, 2);
+  const std::string said = folder.read("said");
+  CHECK_MESSAGE(said.find("of a repeated step, the last one ") != std::string::npos, said);
+  CHECK_MESSAGE(said.find("waited for rank 1") != std::string::npos, said);
 }
 
 TEST_CASE("after an overflow on one rank of two, neither moves its parameters") {

@@ -291,17 +291,18 @@ std::vector<Choice> choices_of_ranks() {
 }
 
 // Of the first of two ranks, as its process counts it.
-std::string work_of_ranks(const Choice& choice, bool amp) {
+std::string work_of_ranks(const Choice& choice, bool amp, bool records) {
   const TemporaryFolder folder;
   testing::ProcessWorld ranks(2, [&](comm::World& world) {
     job::JobSpec job = resnet50(amp);
     choice.set(job.strategy);
     job.strategy = job::settle_strategy(job.strategy, {.all = 2, .of_node = 2, .gpu = true}).strategy;
-    Device50 device(job.strategy, true);
+    Device50 device(job.strategy, records);
     const TrainingCommunicators communicators(job.strategy, world, *device);
     Steps steps(job, *device, communicators.all());
     Counts step;
-    for (int i = 0; i < 3; ++i) step = steps.next();
+    for (int i = 0; i < 5; ++i) step = steps.next();  // two are recorded
+    if (step.graph_launches != (records ? 1 : 0)) throw std::runtime_error("is the step recorded?");
     if (step.allocations != 0) throw std::runtime_error("a step allocates memory");
     folder.write(
         std::to_string(world.env.rank),
@@ -313,8 +314,11 @@ std::string work_of_ranks(const Choice& choice, bool amp) {
 
 TEST_CASE("the table of docs/cuda.md about a step of two ranks is what CUDA on the host counts") {
   for (const Choice& choice : choices_of_ranks()) {
-    const std::string amp = choice.with_amp ? work_of_ranks(choice, true) : " | | |";
-    check_in_document("| " + choice.text + work_of_ranks(choice, false) + amp + " |");
+    const std::string amp = choice.with_amp ? work_of_ranks(choice, true, false) : " | | |";
+    check_in_document("| " + choice.text + work_of_ranks(choice, false, false) + amp + " |");
+    if (choice.text != "`sync_nccl_allreduce=false`") continue;
+    check_in_document("| " + choice.text + ", repeated from a CUDA graph" + work_of_ranks(choice, false, true) +
+                      work_of_ranks(choice, true, true) + " |");
   }
 }
 
