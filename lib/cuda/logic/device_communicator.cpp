@@ -34,7 +34,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<CollectiveLibrary> librar
 }
 
 DeviceCommunicator::~DeviceCommunicator() {
-  if (pending_ && !aborted_) library_->abort();
+  if (pending_ && !aborted_ && library_->work() != State::done) library_->abort();
 }
 
 void DeviceCommunicator::begin_recording() { recording_ = true; }
@@ -48,6 +48,7 @@ bool DeviceCommunicator::is_recorded(const comm::Collective& collective) {
   if (!recording_) return false;
   if (collective.kind == comm::Collective::Kind::barrier)
     throw Error(ErrorKind::internal, "a barrier cannot be recorded, because the host waits for it");
+  check_usable(collective);
   note(collective, collectives() + recorded_.size() + 1);
   if (library_->begin(collective))
     throw Error(ErrorKind::internal,
@@ -58,8 +59,9 @@ bool DeviceCommunicator::is_recorded(const comm::Collective& collective) {
 }
 
 void DeviceCommunicator::repeat(const std::vector<comm::Collective>& recorded) {
+  check_usable(recorded.front());
   library_->follow_compute();
-  repeating_ = true;
+  repeating_ = true;  // nothing throws meanwhile
   for (const comm::Collective& collective : recorded) begin(collective);
   repeating_ = false;
   repeated_ = recorded.size();
@@ -72,11 +74,15 @@ void DeviceCommunicator::note(const comm::Collective& collective, std::uint64_t 
   deadline_ = comm::Deadline(options_.collective_deadline);
 }
 
-void DeviceCommunicator::run(const comm::Collective& collective, std::uint64_t number) {
+void DeviceCommunicator::check_usable(const comm::Collective& collective) const {
   if (aborted_)
     throw Error(ErrorKind::temporary,
                 fmt::format("rank {}: {} cannot begin: the communicator was given up in collective {}",
                             options_.party.name(), comm::describe(collective), number_));
+}
+
+void DeviceCommunicator::run(const comm::Collective& collective, std::uint64_t number) {
+  check_usable(collective);
   note(collective, number);
   pending_ = true;
   if (repeating_) return;

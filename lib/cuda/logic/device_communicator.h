@@ -63,6 +63,7 @@ class DeviceCommunicator : public comm::CollectiveCommunicator {
  private:
   bool is_recorded(const comm::Collective& collective) override;
   void run(const comm::Collective& collective, std::uint64_t number) override;
+  void check_usable(const comm::Collective& collective) const;
   void note(const comm::Collective& collective, std::uint64_t number);
   std::string doing() const;
   void wait_for(CollectiveLibrary::State (CollectiveLibrary::*state)());

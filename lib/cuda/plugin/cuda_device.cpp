@@ -170,11 +170,11 @@ class CudaDevice::CudaGraph : public runtime::Recording {
     check(cudaGraphInstantiate(&made, graph, cudaGraphInstantiateFlagUseNodePriority),
           "preparing a CUDA graph");
     graph_.reset(made);
-    const std::lock_guard lock(device_.dropping_);
+    const std::lock_guard lock(device_.graphs_mutex_);
     device_.graphs_.push_back(this);
   }
   ~CudaGraph() override {
-    const std::lock_guard lock(device_.dropping_);
+    const std::lock_guard lock(device_.graphs_mutex_);
     std::erase(device_.graphs_, this);
   }
   CudaGraph(const CudaGraph&) = delete;
@@ -376,6 +376,7 @@ void CudaDevice::synchronise() {
 void CudaDevice::begin_recording() {
   check(cudaStreamBeginCapture(stream(runtime::kComputeStream), cudaStreamCaptureModeRelaxed),
         "beginning a CUDA graph");
+  is_recording_ = true;
   for (DeviceCommunicator* communicator : communicators_) communicator->begin_recording();
 }
 
@@ -385,6 +386,7 @@ std::unique_ptr<runtime::Recording> CudaDevice::end_recording() {
     std::vector<comm::Collective> collectives = communicator->end_recording();
     if (!collectives.empty()) parts.push_back({communicator, std::move(collectives)});
   }
+  is_recording_ = false;
   cudaGraph_t made = nullptr;
   check(cudaStreamEndCapture(stream(runtime::kComputeStream), &made), "ending a CUDA graph");
   const std::unique_ptr<CUgraph_st, Destroy<cudaGraphDestroy>> graph(made);
@@ -392,7 +394,11 @@ std::unique_ptr<runtime::Recording> CudaDevice::end_recording() {
 }
 
 void CudaDevice::drop_recordings() {
-  const std::lock_guard lock(dropping_);
+  cudaGraph_t unfinished = nullptr;
+  if (is_recording_ && cudaStreamEndCapture(stream(runtime::kComputeStream), &unfinished) == cudaSuccess)
+    cudaGraphDestroy(unfinished);
+  is_recording_ = false;
+  const std::lock_guard lock(graphs_mutex_);
   for (CudaGraph* graph : graphs_) graph->drop();
 }
 

@@ -39,8 +39,8 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   void enter_thread(int team) override;
   runtime::Streams* streams() override { return this; }
   std::unique_ptr<comm::Communicator> make_communicator(const comm::Party& party, int index) override;
-  std::unique_ptr<runtime::Event> make_event() override;
-  // Destroys the CUDA graphs of all recordings: from now on a replay throws Error(temporary).
+  // Destroys the CUDA graphs of all recordings, and ends one under way: from now on a replay throws Error(temporary). Any thread may call it,
+  // while the thread that records and replays waits.
   void drop_recordings();
 
   const runtime::PluginOptions& options() const { return options_; }
@@ -71,6 +71,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
     std::unique_ptr<comm::Memory> memory;  // of one BadLabel
   };
 
+  std::unique_ptr<runtime::Event> make_event() override;
   std::unique_ptr<comm::Memory> allocate_staging(std::size_t bytes) override;
   void upload(const void* staging, void* data, std::size_t bytes, int stream) override;
   void download(const void* data, void* host, std::size_t bytes) override;
@@ -97,8 +98,9 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   AlgorithmCache algorithms_;
   std::vector<LabelWatch> labels_;
   std::vector<DeviceCommunicator*> communicators_;  // those alive
-  std::mutex dropping_;                             // of graphs
+  std::mutex graphs_mutex_;                         // of the list, and of graphs that are dropped
   std::vector<CudaGraph*> graphs_;                  // those alive
+  bool is_recording_ = false;
 };
 
 // The device that a kernel of this plug-in is made for.

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -90,7 +92,10 @@ class NcclLibrary : public CollectiveLibrary {
   NcclLibrary(CudaDevice& device, int stream)
       : device_(device), number_(stream), stream_(device.stream(stream)) {
     beat_ = device.allocate(sizeof(std::int32_t));
-    compute_ = device.make_event();
+    compute_ = device.streams()->make_event();
+    // With 1, its default, NCCL keeps the addresses of memory that collectives in CUDA graphs use, also when that memory has been freed and
+    // allocated anew. And the ranks of a host wait for each other while they record, so one that cannot record holds up the others.
+    ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
   }
   ~NcclLibrary() override {
     if (comm_ != nullptr) end();
@@ -146,9 +151,17 @@ class NcclLibrary : public CollectiveLibrary {
   // the abort. So both go on at once.
   void abort() override {
     if (comm_ == nullptr) return;
-    std::thread dropping([this] { device_.drop_recordings(); });
+    std::thread dropping;
+    try {
+      dropping = std::thread([this] {
+        cudaSetDevice(device_.options().index);
+        device_.drop_recordings();
+      });
+    } catch (const std::system_error&) {  // there is no thread
+      device_.drop_recordings();
+    }
     ncclCommAbort(comm_);
-    dropping.join();
+    if (dropping.joinable()) dropping.join();
     comm_ = nullptr;
   }
 
@@ -208,7 +221,7 @@ class NcclLibrary : public CollectiveLibrary {
     if (state == State::done)
       ncclCommDestroy(comm_);
     else
-      ncclCommAbort(comm_);
+      abort();
   }
 
   CudaDevice& device_;

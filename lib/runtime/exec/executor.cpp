@@ -168,7 +168,7 @@ void Executor::drop_activations() {
   const void* const before = places_.arena->data();
   places_.arena.reset();
   place_activations();
-  if (on_streams_.recorded) on_streams_.recorded->place_anew(places_.arena->data() != before);
+  if (on_streams_.recorded) on_streams_.recorded->forget_if(places_.arena->data() != before);
   look_up_addresses();
   ++measured_.drops;
   if (options_.timeline != nullptr) options_.timeline->note(measured_.drop_label, start, monotonic_ns());
@@ -181,15 +181,14 @@ void Executor::use_streams(Streams& streams) {
   for (const ValueId id : program_.fetches) fetch_too(program_.value(id).name);
   on_streams_.feed_ids = program_.of_kind(ValueKind::feed);
   on_streams_.feed_places.resize(on_streams_.feed_ids.size());
-  const bool together = has_collectives() && options_.why_not_recorded_together.empty();
-  if (!streams.can_record() && !together) return;
+  if (!streams.can_record() && !records_together()) return;
   const auto agree = [this](bool mine) {
     std::int32_t least = mine ? 1 : 0;
     communicators_.front()->all_reduce({&least, 1, DType::i32}, comm::ReduceOp::min);
     return least == 1;
   };
   on_streams_.recorded = std::make_unique<RecordedRuns>(
-      streams, why_not_recorded(streams), together ? agree : RecordedRuns::Agree());
+      streams, why_not_recorded(streams), records_together() ? agree : RecordedRuns::Agree());
 }
 
 bool Executor::has_collectives() const {
@@ -199,9 +198,8 @@ bool Executor::has_collectives() const {
 
 // A recording repeats what the host gave to the device: nothing may depend on the number of the step, and nobody waits in between.
 std::string Executor::why_not_recorded(const Streams& streams) const {
-  if (!streams.can_record()) return "the device records no steps";
-  if (has_collectives() && !options_.why_not_recorded_together.empty())
-    return options_.why_not_recorded_together;
+  if (!streams.can_record()) return "FLEETRUN_CUDA_GRAPHS=0 turns them off";
+  if (has_collectives() && !records_together()) return options_.why_not_recorded_together;
   if (options_.timeline != nullptr) return "the ops are traced";
   for (std::size_t i = 0; i < program_.ops.size(); ++i) {
     if (schedule_.every[i] != 1) return "some ops run in some steps only";

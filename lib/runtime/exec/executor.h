@@ -34,8 +34,8 @@ struct ExecutorOptions {
   // True: an all-reduce holds the thread that runs it until it is done. False: it is handed to its communicator's own
   // thread, or stream, and the thread goes on.
   bool wait_for_collectives = true;
-  // Why no run with collectives is recorded. Empty: every rank has the same program, its collectives go by one communicator, and
-  // nobody waits for them (RecordedRuns).
+  // Why no run with collectives is recorded. Empty: every rank has the same collectives in the same order, by one communicator of all ranks,
+  // and nobody waits for them (RecordedRuns).
   std::string why_not_recorded_together = "the ranks work together in collectives";
   std::uint64_t seed = 1;
   bool share_in_place = true;    // outputs may take the place of inputs that nobody reads any more
@@ -146,6 +146,7 @@ class Executor {
   void run_op(OpId id);
   double seconds_alone(std::size_t id, int repeats);
   bool has_collectives() const;
+  bool records_together() const { return has_collectives() && options_.why_not_recorded_together.empty(); }
   std::string why_not_recorded(const Streams& streams) const;
   void give_ops();
   const std::vector<void*>& places_of_feeds();

@@ -18,9 +18,8 @@ void RecordedRuns::run(const std::vector<void*>& feeds, const std::function<void
   if (!begun_) begin();
   if (!why_not_.empty()) return give();
   const auto [found, first_time] = by_feeds_.try_emplace(feeds);
-  if (by_feeds_.size() > kMostPlaces) {
-    by_feeds_.clear();
-    why_not_ = "the feeds lie at other places in each step";
+  if (by_feeds_.size() > kMostPlaces) {  // on all ranks at the same time, because each has as many feeds in a run
+    stop("the feeds lie at other places in each step");
     return give();
   }
   if (first_time) return give();
@@ -36,11 +35,11 @@ void RecordedRuns::begin() {
   if (!all_ranks(why_not_.empty()) && why_not_.empty()) stop("another rank does not record its steps");
 }
 
-void RecordedRuns::place_anew(bool moved) {
+void RecordedRuns::forget_if(bool moved) {
   if (begun_ && why_not_.empty() && !all_ranks(!moved)) by_feeds_.clear();
 }
 
-// What cannot be recorded is done the ordinary way from now on. If it cannot be done at all, that run says so.
+// What cannot be recorded is done the ordinary way from now on.
 void RecordedRuns::record(std::unique_ptr<Recording>& recording, const std::function<void()>& give) {
   recording = recording_of(give);
   if (all_ranks(recording != nullptr)) return;
@@ -48,25 +47,35 @@ void RecordedRuns::record(std::unique_ptr<Recording>& recording, const std::func
   if (why_not_.empty()) stop("another rank cannot record a step");
 }
 
-// Null: the device cannot record it.
+// Null: the device cannot record it. If a run cannot be done at all, the next one, which is not recorded, says so. But a rank that is lost
+// is no matter of recording: throws.
 std::unique_ptr<Recording> RecordedRuns::recording_of(const std::function<void()>& give) {
   try {
     streams_.begin_recording();
     give();
     return streams_.end_recording();
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
+    end_after_failure();
+    if (error.kind() == ErrorKind::temporary) throw;
     stop(fmt::format("the device cannot record a step: {}", error.what()));
-  }
-  try {
-    streams_.end_recording();  // where `give` failed
-  } catch (const Error&) {
-    return nullptr;  // it has ended already
+  } catch (const std::exception& error) {
+    end_after_failure();
+    stop(fmt::format("the device cannot record a step: {}", error.what()));
   }
   return nullptr;
 }
 
+void RecordedRuns::end_after_failure() {
+  try {
+    streams_.end_recording();
+  } catch (const Error&) {
+    return;  // it has ended already
+  }
+}
+
 void RecordedRuns::stop(const std::string& why) {
   why_not_ = why;
+  by_feeds_.clear();
   log_line("fleetrun", fmt::format("warning: CUDA graphs are not used, since {}", why));
 }
 

@@ -24,8 +24,8 @@ class RecordedRuns {
   // Has the device do one run. `give` gives its ops to the compute stream, `feeds` says where it finds what it reads.
   void run(const std::vector<void*>& feeds, const std::function<void()>& give);
 
-  // Where values lie was decided anew; `moved`: some lie elsewhere from now on.
-  void place_anew(bool moved);
+  // If values have moved on any rank, the next runs are recorded anew. All ranks call it after the same run.
+  void forget_if(bool moved);
 
   const std::string& why_not() const { return why_not_; }
   std::int64_t replays() const { return replays_; }
@@ -35,6 +35,7 @@ class RecordedRuns {
   void begin();
   void record(std::unique_ptr<Recording>& recording, const std::function<void()>& give);
   std::unique_ptr<Recording> recording_of(const std::function<void()>& give);
+  void end_after_failure();
   void stop(const std::string& why);
 
   Streams& streams_;

@@ -70,9 +70,11 @@ cudaError_t wait_in_recording(cudaStream_t stream, const CUevent_st& event) {
   return cudaSuccess;
 }
 
-void keep_in_recording(cudaStream_t stream, std::shared_ptr<void> kept) {
+bool keep_in_recording(cudaStream_t stream, std::shared_ptr<void> kept) {
   const std::lock_guard lock(machine());
-  if (stream->capture) stream->capture->graph.kept.push_back(std::move(kept));
+  if (!stream->capture) return false;
+  stream->capture->graph.kept.push_back(std::move(kept));
+  return true;
 }
 
 }  // namespace fleetrun::cuda::on_host

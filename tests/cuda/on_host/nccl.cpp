@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -27,12 +28,15 @@ using fleetrun::comm::ReduceOp;
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20U;  // that a rank brings to a collective
 constexpr std::size_t kHead = 4096;                         // bytes in front of the ranks' places
+constexpr std::size_t kMostRanks = 64;
 
 // Arrivals of all ranks, counted from the beginning: one to join, then two in each collective; and those to leave.
 using Count = std::atomic<std::uint64_t>;
 struct Head {
   Count arrivals, leaving;
+  std::array<Count, kMostRanks> doing;  // by rank: bytes of its collective, and whether it is recorded
 };
+static_assert(sizeof(Head) <= kHead);
 
 struct Brought {
   const void* from = nullptr;
@@ -114,20 +118,24 @@ ncclResult_t collective(ncclComm_t given, const Brought& brought, cudaStream_t s
   if (comm->broken) return ncclRemoteError;
   if (brought.bytes > kMostBytes) on_host::refuse("a collective of so many bytes");
   on_host::expect_reachable(brought.from, brought.bytes, "a collective");
-  on_host::keep_in_recording(stream, comm->recordings);
-  // A recorded collective gets its number each time it is done.
-  const auto work = [comm, brought, take, number = std::optional<std::uint64_t>(), arrived = false,
-                     looks = 0]() mutable {
+  const bool recorded = on_host::keep_in_recording(stream, comm->recordings);
+  // A recorded collective gets its number each time it is done. All ranks have recorded it, or none has.
+  const auto work = [comm, brought, take, doing = brought.bytes << 1U | (recorded ? 1U : 0U),
+                     number = std::optional<std::uint64_t>(), arrived = false, looks = 0]() mutable {
     if (comm->given_up) return true;
     if (!number) number = comm->collectives++;
     const std::uint64_t before = 1 + 2 * *number;  // arrivals of each rank
     if (!arrived) {
       if (!comm->have_arrived(before)) return on_host::wait_for_other_process(looks);
       std::memcpy(comm->place_of(comm->rank), brought.from, brought.bytes);
+      comm->head().doing[static_cast<std::size_t>(comm->rank)] = doing;
       ++comm->head().arrivals;
       arrived = true;
     }
     if (!comm->have_arrived(before + 1)) return on_host::wait_for_other_process(looks);
+    for (int other = 0; other < comm->size; ++other)
+      if (comm->head().doing[static_cast<std::size_t>(other)] != doing)
+        on_host::refuse("ranks do different collectives, or one of them has recorded it and another has not");
     take(*comm);
     ++comm->head().arrivals;
     return true;

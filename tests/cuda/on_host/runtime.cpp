@@ -79,6 +79,7 @@ on_host::Kind kind_of(cudaMemcpyKind kind) {
 }
 
 void wait_for(CUstream_st& stream) {
+  if (stream.capture) on_host::refuse("the host waits for a stream while it records the stream");
   if (stream.done < stream.given) ++on_host::counts().waits;
   stream.go_on_until(stream.given);
 }
@@ -280,8 +281,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(cuda().mutex);
+  if (!event->stream && !event->capture) return cudaSuccess;  // never recorded
   if (event->capture || stream->capture) return on_host::wait_in_recording(stream, *event);
-  if (event->stream) stream->push(on_host::wait_for_mark(event->stream, event->number));
+  stream->push(on_host::wait_for_mark(event->stream, event->number));
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {

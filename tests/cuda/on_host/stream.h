@@ -24,8 +24,8 @@ using Kind = std::int64_t Counts::*;  // of work: where it is counted
 // Gives work to a stream: it is begun again until it says that it is done.
 void give_until_done(cudaStream_t stream, Kind kind, std::function<bool()> work);
 
-// If the stream is recorded, the recording keeps this for as long as it lives.
-void keep_in_recording(cudaStream_t stream, std::shared_ptr<void> kept);
+// If the stream is recorded, the recording keeps this for as long as it lives. Returns whether it is recorded.
+bool keep_in_recording(cudaStream_t stream, std::shared_ptr<void> kept);
 
 // For work that waits for another process: returns false, which says that it is not done. `looks` counts how often it was
 // not done.

@@ -76,7 +76,7 @@ TEST_CASE("when values have moved, runs are recorded again") {
   Log log;
   RecordedRuns runs(log, "");
   const auto run = [&] { runs.run({}, [&] { log.work("a"); }); };
-  run(), run(), runs.place_anew(false), runs.place_anew(true), run(), run();
+  run(), run(), runs.forget_if(false), runs.forget_if(true), run(), run();
   CHECK(log.text == "a[a](a)a[a](a)");
 }
 
@@ -117,6 +117,18 @@ TEST_CASE("all ranks record a run with collectives, or none does") {
   }
 }
 
+TEST_CASE("a rank that is lost while a run is recorded is the error of the run") {
+  Log log;
+  int asked = 0;
+  RecordedRuns runs(log, "", [&](bool mine) { return ++asked > 0 && mine; });
+  runs.run({}, [&] { log.work("a"); });
+  CHECK_THROWS_WITH_AS(
+      runs.run({}, [] { throw Error(ErrorKind::temporary, "rank 0: all_reduce: waited for rank 1"); }),
+      "rank 0: all_reduce: waited for rank 1", Error);
+  CHECK(asked == 1);  // nobody can answer any more
+  CHECK(log.text == "a[]");
+}
+
 TEST_CASE("a rank that cannot record tells the others") {
   Log log;
   std::vector<bool> said;
@@ -139,7 +151,7 @@ TEST_CASE("if values have moved on one rank, all ranks record their runs again")
   RecordedRuns runs(log, "", [&](bool mine) { return mine && others; });
   const auto run = [&] { runs.run({}, [&] { log.work("a"); }); };
   run(), run();
-  others = false, runs.place_anew(false), others = true;
+  others = false, runs.forget_if(false), others = true;
   run(), run();
   CHECK(log.text == "a[a](a)a[a](a)");
 }
