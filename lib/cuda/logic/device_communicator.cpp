@@ -48,11 +48,12 @@ bool DeviceCommunicator::is_recorded(const comm::Collective& collective) {
   if (!recording_) return false;
   if (collective.kind == comm::Collective::Kind::barrier)
     throw Error(ErrorKind::internal, "a barrier cannot be recorded, because the host waits for it");
-  check_usable(collective);
-  note(collective, collectives() + recorded_.size() + 1);
-  if (library_->begin(collective))
+  if (library_->is_for_host(collective))
     throw Error(ErrorKind::internal,
                 fmt::format("{} on the host's memory cannot be recorded", comm::describe(collective)));
+  check_usable(collective);
+  note(collective, collectives() + recorded_.size() + 1);
+  library_->begin(collective);
   wait_for(&CollectiveLibrary::calls);
   recorded_.push_back(collective);
   return true;
@@ -83,10 +84,13 @@ void DeviceCommunicator::check_usable(const comm::Collective& collective) const 
 
 void DeviceCommunicator::run(const comm::Collective& collective, std::uint64_t number) {
   check_usable(collective);
+  const bool for_host = !repeating_ && library_->is_for_host(collective);
+  // A copy from the host would wait for this, too, but without looking for errors.
+  if (for_host && pending_) wait_for(&CollectiveLibrary::work);
   note(collective, number);
   pending_ = true;
   if (repeating_) return;
-  const bool for_host = library_->begin(collective);
+  library_->begin(collective);
   wait_for(&CollectiveLibrary::calls);
   if (!options_.wait && !for_host && collective.kind != comm::Collective::Kind::barrier) return;
   tell_of_sleep();

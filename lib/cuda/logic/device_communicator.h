@@ -20,8 +20,9 @@ class CollectiveLibrary {
   virtual ~CollectiveLibrary() = default;
   virtual std::string make_id() = 0;  // that all ranks have to join with
   virtual void begin_join(const std::string& id, int rank, int size) = 0;
-  // Gives it to the stream. True when the host has something left to do after it.
-  virtual bool begin(const comm::Collective& collective) = 0;
+  // Whether it works on memory of the host, which has to copy before and after it.
+  virtual bool is_for_host(const comm::Collective& collective) = 0;
+  virtual void begin(const comm::Collective& collective) = 0;  // gives it to the stream
   virtual State calls() = 0;          // of all calls so far; `failed` also when it was found out later
   virtual State work() = 0;           // of what the stream was given
   virtual void finish() = 0;          // what is left for the host when the work is done

@@ -49,10 +49,11 @@ ncclRedOp_t nccl_op(comm::ReduceOp op) {
   throw Error(ErrorKind::internal, "an operation that NCCL does not know");
 }
 
-bool on_device(const void* data) {
+bool is_on_host(const BufferView& buffer) {
+  if (buffer.count == 0) return false;
   cudaPointerAttributes attributes{};
-  check(cudaPointerGetAttributes(&attributes, data), "asking where a buffer lies");
-  return attributes.type == cudaMemoryTypeDevice;
+  check(cudaPointerGetAttributes(&attributes, buffer.data), "asking where a buffer lies");
+  return attributes.type != cudaMemoryTypeDevice;
 }
 
 // A buffer of the host beside its copy on the device; kept from one collective to the next.
@@ -60,7 +61,7 @@ class Staged {
  public:
   void* bring(CudaDevice& device, cudaStream_t stream, BufferView buffer) {
     host_ = nullptr;
-    if (buffer.count == 0 || on_device(buffer.data)) return buffer.data;
+    if (!is_on_host(buffer)) return buffer.data;
     if (buffer.bytes() > capacity_) {
       memory_ = device.allocate(buffer.bytes());
       capacity_ = buffer.bytes();
@@ -118,11 +119,14 @@ class NcclLibrary : public CollectiveLibrary {
     note(ncclCommInitRankConfig(&comm_, size, id, rank, &config));
   }
 
-  bool begin(const Collective& collective) override {
+  bool is_for_host(const Collective& collective) override {
+    return is_on_host(collective.buffer) || is_on_host(collective.mine);
+  }
+
+  void begin(const Collective& collective) override {
     void* const buffer = buffer_.bring(device_, stream_, collective.buffer);
     void* const mine = mine_.bring(device_, stream_, collective.mine);
     note(call(collective, buffer, mine));
-    return buffer_.used() || mine_.used();
   }
 
   State calls() override {

@@ -16,6 +16,7 @@
 #include "base/error/error.h"
 #include "comm/communicator_cases.h"
 #include "job/spec/settle_pipeline.h"
+#include "job/spec/settle_strategy.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/tensor/philox.h"
 #include "runtime/training/trainer/trainer.h"
@@ -387,8 +388,7 @@ TEST_CASE("two ranks repeat their steps with all collectives from recordings, an
   owners.strategy.build_strategy.reduce_strategy = job::ReduceStrategy::Reduce;
   shards.strategy.sharding = true;
   shards.strategy.sharding_configs.stage = 3;
-  shards.strategy.sharding_configs.sharding_degree = 2;
-  shards.strategy.sharding_configs.dp_degree = 1;
+  shards.strategy = job::settle_strategy(shards.strategy, {.all = 2, .of_node = 2, .gpu = true}).strategy;
   together.strategy.sync_batch_norm = true;
   for (Training training : {kLenet, in_narrow_type(DType::f16), owners, shards, together}) {
     training.strategy.sync_nccl_allreduce = false;

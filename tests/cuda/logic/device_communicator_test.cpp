@@ -36,10 +36,10 @@ class StandInLibrary : public CollectiveLibrary {
     script_.joined_with = id;
     call_busy_ = script_.calls_until_done;
   }
-  bool begin(const comm::Collective&) override {
+  bool is_for_host(const comm::Collective&) override { return script_.for_host; }
+  void begin(const comm::Collective&) override {
     ++script_.begun;
     call_busy_ = work_busy_ = script_.calls_until_done;
-    return script_.for_host;
   }
   State calls() override {
     if (script_.fails_to_join || (script_.begun != 0 && script_.begun == script_.fails_in))
@@ -126,6 +126,19 @@ TEST_CASE("a collective on the host's memory is waited for in any case") {
   const auto communicator = make(script, {.party = alone.party(), .wait = false});
   communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum);
   CHECK(script.finished == 1);
+}
+
+// A copy from memory of the host waits by itself for what the stream was given before, and nobody would see that a rank is gone.
+TEST_CASE("before a collective on the host's memory begins, the one before it is waited for") {
+  Alone alone;
+  Script script = {.hangs_in = 1};
+  const auto communicator =
+      make(script, {.party = alone.party(), .wait = false, .collective_deadline = 20ms});
+  communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum);
+  script.for_host = true;
+  CHECK(message_of([&] { communicator->broadcast(alone.buffer(), 0); })
+            .starts_with("rank 0: collective 1, all_reduce of 1 f32 (sum): "));
+  CHECK(script.begun == 1);
 }
 
 TEST_CASE("an error that is found later names the collective and what the library says, and aborts") {
