@@ -252,6 +252,68 @@ TEST_CASE("hunt 78: a lost connection that the rank survived does not replace th
   }
 }
 
+// Rank 1 has an uncaught exception, closes its connections, and loses two of them itself while it leaves its `with` blocks.
+TEST_CASE("hunt 81: the first error of a rank is told although its cleanup has lost connections twice") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  const ChildResult result = run_with_slow_end_of_rank_1(
+      launch,
+      "try: raise BrokenPipeError(32, 'Broken pipe')\n"
+      "            finally: raise BrokenPipeError(32, 'Broken pipe')",
+      kLostPeer);
+  CHECK(result.code == 1);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("),
+                result.err);
+}
+
+TEST_CASE("hunt 81: what an exit handler or a child reports after the exception of the script is not the cause") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  for (const char* part :
+       {"import atexit, logging\n"
+        "def send(): raise OSError(113, 'No route to host')\n"
+        "def flush():\n"
+        "    try: send()\n"
+        "    except OSError: logging.exception('cannot upload the last metrics')\n"
+        "atexit.register(flush)\n"
+        "def main(): raise KeyError('image_42')\n",
+        "import multiprocessing, os, tempfile\n"
+        "multiprocessing.set_start_method('fork')\n"
+        "def write(path, go, gone):\n"
+        "    go.set(); gone.wait(); open(path + '/batch', 'w')\n"
+        "def main():\n"
+        "    go, gone = multiprocessing.Event(), multiprocessing.Event()\n"
+        "    folder = tempfile.TemporaryDirectory()\n"
+        "    multiprocessing.Process(target=write, args=(folder.name, go, gone)).start()\n"
+        "    go.wait()\n"
+        "    import atexit; atexit.register(gone.set); atexit.register(folder.cleanup)\n"
+        "    raise KeyError('image_42')\n"}) {
+    const Launch launch;
+    launch.folder.write("train.py", std::string(part) + "for i in range(3): print('step', i)\nmain()\n");
+    const ChildResult result = launch.run_words({"--nproc_per_node=1", "train.py"});
+    CHECK(result.code == 1);
+    CHECK_MESSAGE(contains(result.err, "fleetrun: KeyError: 'image_42' ("), result.err);
+  }
+}
+
+// Rank 0 waits for rank 1, whose exit handler is busy.
+TEST_CASE("hunt 81: the report of a hang tells the exception of a rank whose exit handler logs another one") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import atexit, logging, os, time\n"
+                      "def push():\n"
+                      "    try: raise ConnectionRefusedError(111, 'Connection refused')\n"
+                      "    except OSError: logging.exception('cannot upload the last metrics')\n"
+                      "def main(): raise KeyError('image_42')\n"
+                      "if os.environ['RANK'] == '1':\n"
+                      "    atexit.register(time.sleep, 60)\n    atexit.register(push)\n    main()\n"
+                      "time.sleep(60)\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "--hang_timeout=2", "train.py"});
+  CHECK(result.code == 75);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'image_42' ("),
+                result.err);
+}
+
 TEST_CASE("hunt 54: ranks that tell of a lost connection in another way wait for their peer, too") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   struct Case {
@@ -267,7 +329,24 @@ TEST_CASE("hunt 54: ranks that tell of a lost connection in another way wait for
         {"try: raise ConnectionResetError('Connection reset by peer')\n"
          "        except OSError as e: raise RuntimeError('the gradients cannot be summed') from e",
          1},
-        {"sys.exit('error: failed to recv, got 0 bytes')", 1}}) {
+        {"sys.exit('error: failed to recv, got 0 bytes')", 1},
+        // hunt 81
+        {"try:\n"
+         "            try: raise ConnectionResetError('Connection reset by peer')\n"
+         "            except OSError as e: raise RuntimeError('all_reduce failed') from e\n"
+         "        except RuntimeError as e: raise ValueError('step 3 failed') from e",
+         1},
+        {"sys.stderr.write('all_reduce failed: Connection reset by peer\\n')\n"
+         "        raise RuntimeError('training stopped') from None",
+         1},
+        {"sys.stderr.write('training failed: Connection reset by peer\\n')\n"
+         "        print('saved emergency checkpoint at step 3')\n"
+         "        sys.exit(1)",
+         1},
+        {"sys.stderr.write('training failed: Connection reset by peer\\n')\n"
+         "        for i in range(12): print('wandb: metric', i, 'of the run' + 60 * '.')\n"
+         "        sys.exit(1)",
+         1}}) {
     CAPTURE(one.loss);
     const Launch launch;
     const ChildResult result = run_with_slow_end_of_rank_1(launch, "pass", one.loss);

@@ -10,7 +10,6 @@
 #include <re2/re2.h>
 
 #include "launch/evidence/log_lines.h"
-#include "launch/evidence/traceback.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -172,17 +171,6 @@ bool is_complaint(std::string_view line) {
   return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), signs) && !tries_again(line);
 }
 
-bool may_be_caught(std::string_view log_end) {
-  const LogLines log = read_log_lines(log_end);
-  const std::vector<Finding> tracebacks = find_tracebacks(log);
-  const Finding* const last = last_deadly(tracebacks);
-  if (last == nullptr) return !tracebacks.empty();
-  if (!last->from_top) return true;
-  std::size_t line = last->first;
-  while (line > 0 && log.lines[line - 1].empty()) --line;
-  return line > 0 && is_complaint(log.lines[line - 1]);
-}
-
 std::size_t last_words_begin(const LogLines& log, const std::vector<Finding>& findings, std::size_t most) {
   const std::vector<std::string>& lines = log.lines;
   std::vector<bool> told(lines.size());
@@ -201,12 +189,6 @@ std::size_t last_words_begin(const LogLines& log, const std::vector<Finding>& fi
     }
     if (shows_progress(lines[i - 1]) || may_try_again(lines[i - 1]) || ++unknown > most) return i;
   }
-  return 0;
-}
-
-std::size_t last_progress(const LogLines& log) {
-  for (std::size_t line = log.lines.size(); line > 0; --line)
-    if (log.advances[line - 1] || shows_progress(log.lines[line - 1])) return line - 1;
   return 0;
 }
 

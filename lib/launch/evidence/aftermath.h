@@ -16,15 +16,8 @@ std::size_t last_words_begin(const LogLines& log, const std::vector<Finding>& fi
 // What Python, PyTorch, shells and launchers still write when a process ends with an error, and what continues a message.
 bool is_chatter(std::string_view line);
 
-// Whether somebody may have caught the exception of the last traceback: Python begins the others at the top level of the script, and a logger
-// prints a record in front of one that was caught. False without a traceback.
-bool may_be_caught(std::string_view log_end);
-
 // A record of an error or a warning, "2026-11-26 10:41:03 ERROR root: the server stops"; not of somebody who tries again.
 bool is_complaint(std::string_view line);
-
-// The number of the last line that shows progress; 0: none does.
-std::size_t last_progress(const LogLines& log);
 
 // Whether the process worked on after this traceback. All lines after it may be the rest of the exception's message, which has any
 // number of lines and may quote anything. So it takes more than `most` signs of life, and only lines that are rare in messages count: records

@@ -92,14 +92,13 @@ constexpr std::size_t kComplaints = 2;  // of a program before it fails
 
 class Echoes {
  public:
-  Echoes(const std::vector<Finding>& findings, const std::vector<std::string>& lines, std::string_view script,
-         std::size_t at_death)
-      : lines_(lines), script_(script), at_death_(at_death), is_told_(lines.size()) {
+  Echoes(const std::vector<Finding>& findings, const std::vector<std::string>& lines, const EndOfRank& end)
+      : lines_(lines), end_(end), is_told_(lines.size()) {
     for (const Finding& finding : findings) {
       if (finding.endings == 0 || !finding.from_top) continue;
       if (!is_of_script(finding)) continue;
       end_of_script_ = std::max(end_of_script_, finding.end);
-      if (finding.end <= at_death) last_before_death_ = std::max(last_before_death_, finding.end);
+      if (finding.end <= end.lines_at_death) last_before_death_ = std::max(last_before_death_, finding.end);
     }
     const std::vector<bool> pieces = find_pieces_of_tracebacks(lines);
     for (std::size_t i = 0; i < lines.size(); ++i) is_told_[i] = pieces[i] || lines[i].empty();
@@ -107,32 +106,33 @@ class Echoes {
       for (std::size_t i = finding.first; i < std::min(finding.end, lines.size()); ++i) is_told_[i] = true;
     if (end_of_script_ != 0) work_ = first_work_after(end_of_script_, is_complaint, kComplaints);
     if (last_before_death_ != 0)
-      worked_ = first_work_after(last_before_death_, is_chatter, lines.size()) < at_death;
+      worked_ = first_work_after(last_before_death_, is_chatter, lines.size()) < end.lines_at_death;
   }
 
   bool contain(const Finding& finding) const {
-    if (!finding.from_top && finding.has_header) return false;
-    return follows_at_once(finding) || is_late(finding);
+    if (finding.from_top || !finding.has_header)
+      return (follows_at_once(finding) && !names_script(finding)) || is_late(finding);
+    return end_.exit_code == kUncaughtInPython && finding.is_traceback() && follows_at_once(finding);
   }
 
  private:
   bool is_of_script(const Finding& traceback) const {
-    return is_script(script_, traceback.file) || (is_run_as_module(traceback) && names_script(traceback));
+    return is_script(end_.script, traceback.file) || (is_run_as_module(traceback) && names_script(traceback));
   }
 
   bool names_script(const Finding& traceback) const {
-    return !script_.empty() && (names_file(lines_, traceback, file_name(script_)) ||
-                                names_file(lines_, traceback, main_of_package(script_)));
+    return !end_.script.empty() && (names_file(lines_, traceback, file_name(end_.script)) ||
+                                    names_file(lines_, traceback, main_of_package(end_.script)));
   }
 
   bool follows_at_once(const Finding& finding) const {
-    return finding.first >= end_of_script_ && finding.first < work_ && !names_script(finding);
+    return finding.first >= end_of_script_ && finding.first < work_;
   }
 
   // The script had written its exception before the rank died, and another program wrote the rest later. What the script itself writes later
   // may come through a slow pipe.
   bool is_late(const Finding& finding) const {
-    return last_before_death_ != 0 && !worked_ && finding.end > at_death_ && !names_script(finding);
+    return last_before_death_ != 0 && !worked_ && finding.end > end_.lines_at_death && !names_script(finding);
   }
 
   // The first line from there on that tells of no error, and does not go without saying: somebody has worked.
@@ -144,8 +144,7 @@ class Echoes {
   }
 
   const std::vector<std::string>& lines_;
-  std::string_view script_;
-  std::size_t at_death_;
+  const EndOfRank& end_;
   std::vector<bool> is_told_;                 // lines of errors, in whole or in pieces
   std::size_t end_of_script_ = 0, work_ = 0;  // lines
   std::size_t last_before_death_ = 0;         // the end of the last exception of the script by then
@@ -171,8 +170,8 @@ std::string script_of(const std::vector<std::string>& command) {
 }
 
 void weaken_echoes(std::vector<Finding>& findings, const std::vector<std::string>& lines,
-                   std::string_view script, std::size_t at_death) {
-  const Echoes echoes(findings, lines, script, at_death);
+                   const EndOfRank& end) {
+  const Echoes echoes(findings, lines, end);
   std::vector<Finding*> weak;
   for (Finding& finding : findings) {
     const bool of_child = finding.first > 0 && is_child_without_parent(lines[finding.first - 1], finding);

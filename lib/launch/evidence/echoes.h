@@ -13,8 +13,16 @@ namespace fleetrun::launch {
 // What the rank runs: "train.py", "pk/train.py" of `-m pk.train`; "": not Python, or not known.
 std::string script_of(const std::vector<std::string>& command);
 
-// Gives them Weight::echo. `at_death`: how many of the lines were there when the death of the rank was noticed.
+// How a rank ended.
+struct EndOfRank {
+  std::string_view script;         // script_of()
+  std::size_t lines_at_death = 0;  // of its log, when its death was noticed
+  int exit_code = 1;               // of the rank
+};
+
+// Gives them Weight::echo. Also what exit handlers, threads and children report of exceptions of their own, after an exception has ended the
+// script.
 void weaken_echoes(std::vector<Finding>& findings, const std::vector<std::string>& lines,
-                   std::string_view script, std::size_t at_death);
+                   const EndOfRank& end);
 
 }  // namespace fleetrun::launch

@@ -82,7 +82,8 @@ class Judge {
     for (Finding& message : find_messages(log)) add_message(std::move(message));
     std::stable_sort(findings_.begin(), findings_.end(),
                      [](const Finding& a, const Finding& b) { return a.first > b.first; });  // last one first
-    weaken_echoes(findings_, log.lines, script, at_death);
+    weaken_echoes(findings_, log.lines,
+                  {.script = script, .lines_at_death = at_death, .exit_code = status.exit_code()});
     const bool may_be_uncaught = status.exit_code() == 1 || ending_ != kExit;
     if (may_be_uncaught) extend_last_message(log);
     last_words_ = last_words_begin(log, findings_, may_be_uncaught ? kLastWords : kFewLastWords);
@@ -138,7 +139,7 @@ class Judge {
 };
 
 void shorten_parts(LogCause& cause) {
-  for (std::string* part : {&cause.what, &cause.place, &cause.from})
+  for (std::string* part : {&cause.what, &cause.place, &cause.from, &cause.root})
     *part = shorten(std::move(*part), kLongestPart);
 }
 

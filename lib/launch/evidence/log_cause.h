@@ -16,6 +16,7 @@ struct LogCause {
   std::string what;   // "ValueError: bad batch"; "" when the log names no cause
   std::string place;  // "train.py:12, in main"; "" when it names none
   std::string from;   // of a chained exception: "raised from KeyError: 'lr' (train.py:3, in read)"
+  std::string root;   // of a chain: its first exception, "KeyError: 'lr' (train.py:3, in read)"
   std::string hint;   // what the user can do about it; mostly ""
 };
 

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "launch/evidence/aftermath.h"
+#include "launch/evidence/last_exception.h"
 #include "launch/evidence/log_lines.h"
-#include "launch/evidence/traceback.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -57,7 +56,8 @@ constexpr std::array<std::string_view, 42> kSignsOfLoss = {"Connection closed by
                                                            "TCP receive error",
                                                            "TCP send error"};
 constexpr std::size_t kAbortWords = 8 * 1024;  // bytes: of an abort, with its stack
-constexpr std::size_t kExitWords = 512;        // bytes: "error: Connection closed by peer", and a good-bye
+constexpr std::size_t kExitWords = 2 * 1024;   // bytes: "error: Connection closed by peer", and a good-bye
+constexpr std::size_t kLinesBefore = 3;        // an exception: "all_reduce failed: Connection closed by peer"
 constexpr std::size_t kMessageLines = 40;      // of a message
 constexpr std::size_t kSignsOfLife = 10;       // lines that may be of a message, too
 constexpr std::size_t kComparedPart = 200;     // bytes of an exception, which a cause may shorten
@@ -69,25 +69,13 @@ bool has_sign(std::string_view text) {
       kSignsOfLoss, [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; });
 }
 
-// The last exception of a log that may have ended the process.
-struct LastException {
-  LogLines log;
-  std::vector<Finding> tracebacks;
-  const Finding* traceback = nullptr;  // of these; null: there is none
-
-  explicit LastException(std::string_view log_end)
-      : log(read_log_lines(log_end)), tracebacks(find_tracebacks(log)), traceback(last_deadly(tracebacks)) {}
-  std::size_t end_of_message() const {
-    const auto next = static_cast<std::size_t>(traceback - tracebacks.data()) + 1;
-    return next < tracebacks.size() ? tracebacks[next].first : log.lines.size();
-  }
-};
-
 // The lines below that of the exception are its message, too, because Python ends after it.
 bool tells_of_lost_peer(const LastException& last) {
   const LogLines& log = last.log;
   const Finding& traceback = *last.traceback;
-  if (may_tell_of_lost_peer(traceback.cause.what) || has_sign(traceback.cause.from)) return true;
+  if (may_tell_of_lost_peer(traceback.cause.what) || has_sign(traceback.cause.from) ||
+      may_tell_of_lost_peer(traceback.cause.root))
+    return true;
   const std::string_view name =
       std::string_view(traceback.cause.what).substr(0, traceback.cause.what.find(':'));
   std::size_t line = std::min(traceback.end, log.lines.size());
@@ -105,24 +93,26 @@ bool may_tell_of_lost_peer(std::string_view exception) {
   return exception == kEndOfConnection || exception.starts_with("EOFError (") || has_sign(exception);
 }
 
-std::optional<LogCause> find_lost_peer(std::string_view log_end) {
-  const LastException last(log_end);
+std::optional<LogCause> find_lost_peer(std::string_view log_end, std::string_view script) {
+  const LastException last(log_end, script);
   if (last.traceback == nullptr || !tells_of_lost_peer(last) ||
       worked_on(last.log, *last.traceback, kSignsOfLife))
     return std::nullopt;
   return last.traceback->cause;
 }
 
-bool is_victim(std::string_view log_end) {
-  const LastException last(log_end);
+bool is_victim(std::string_view log_end, std::string_view script) {
+  const LastException last(log_end, script);
   if (last.traceback == nullptr || !last.traceback->from_top) return false;
-  const std::string& from = last.traceback->cause.from;
-  return tells_of_lost_peer(last) && (from.empty() || has_sign(from));
+  const std::string& root = last.traceback->cause.root;
+  return tells_of_lost_peer(last) && (root.empty() || may_tell_of_lost_peer(root));
 }
 
-bool names_own_error(std::string_view log_end, std::string_view cause) {
-  const LastException last(log_end);
+bool names_own_error(std::string_view log_end, std::string_view script, std::string_view cause) {
+  const LastException last(log_end, script);
   if (last.traceback == nullptr || cause.empty() || tells_of_lost_peer(last)) return false;
+  for (std::size_t i = 1; i <= std::min(kLinesBefore, last.traceback->first); ++i)
+    if (has_sign(last.log.lines[last.traceback->first - i])) return false;  // the message of the exception may be shorter
   const bool nobody_caught = last.traceback->from_top || !last.traceback->has_header;  // threads wrote in between
   return nobody_caught &&
          std::string_view(last.traceback->cause.what).substr(0, kComparedPart) == cause.substr(0, kComparedPart);
@@ -131,7 +121,10 @@ bool names_own_error(std::string_view log_end, std::string_view cause) {
 bool ends_with_lost_peer(std::string_view log_end, bool aborted) {
   const std::size_t bytes = aborted ? kAbortWords : kExitWords;
   const LogLines log = read_log_lines(log_end.substr(log_end.size() - std::min(log_end.size(), bytes)));
-  return !log.lines.empty() && has_sign(std::string_view(log.text).substr(log.starts[last_progress(log)]));
+  for (std::size_t line = log.lines.size(); line > 0; --line)
+    if (has_sign(log.lines[line - 1]))
+      return !worked_on(log, {.first = line - 1, .end = line}, kSignsOfLife);
+  return false;
 }
 
 }  // namespace fleetrun::launch

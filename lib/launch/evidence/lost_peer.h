@@ -12,17 +12,18 @@ bool may_tell_of_lost_peer(std::string_view exception);
 
 // The last traceback of the log that may have ended the process, if its message, which may have several lines, tells of a lost peer, and the
 // process did not work on after it.
-std::optional<LogCause> find_lost_peer(std::string_view log_end);
+std::optional<LogCause> find_lost_peer(std::string_view log_end, std::string_view script);
 
-// Whether the last exception, which nobody caught, tells of a lost peer, and is not a consequence of another error: the process is a victim.
-bool is_victim(std::string_view log_end);
+// Whether the last exception, which nobody caught, or the first one of its chain, tells of a lost peer, and is not a consequence of another
+// error: the process is a victim.
+bool is_victim(std::string_view log_end, std::string_view script);
 
 // Whether `cause`, which find_log_cause() has found, is the last exception, nobody caught it, and it does not tell of a lost peer. What
 // destructors and threads then say about lost connections is a consequence.
-bool names_own_error(std::string_view log_end, std::string_view cause);
+bool names_own_error(std::string_view log_end, std::string_view script, std::string_view cause);
 
-// Whether what a process has written last, and after its last progress, tells of a lost peer, in whatever form. One that `aborted` may have
-// written stacks after it.
+// Whether what a process has written last tells of a lost peer, in whatever form, and the process did not work on after it. One that `aborted`
+// may have written stacks after it.
 bool ends_with_lost_peer(std::string_view log_end, bool aborted);
 
 }  // namespace fleetrun::launch

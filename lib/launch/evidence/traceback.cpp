@@ -234,6 +234,7 @@ void join(Finding& found, std::vector<Finding>& all, const std::vector<std::stri
   found.from_top |= earlier.from_top;
   if (!earlier.cause.what.empty())
     found.cause.from = (direct ? "raised from " : "raised while handling ") + describe(earlier.cause);
+  found.cause.root = earlier.cause.root.empty() ? describe(earlier.cause) : earlier.cause.root;
   found.first = earlier.first;
   all.pop_back();
 }
@@ -273,13 +274,6 @@ std::vector<Finding> find_tracebacks(const LogLines& log) {
     all.push_back(std::move(*found));
   }
   return all;
-}
-
-const Finding* last_deadly(const std::vector<Finding>& tracebacks) {
-  const auto last = std::find_if(tracebacks.rbegin(), tracebacks.rend(), [](const Finding& traceback) {
-    return traceback.endings != 0 && !traceback.in_thread;
-  });
-  return last == tracebacks.rend() ? nullptr : &*last;
 }
 
 }  // namespace fleetrun::launch

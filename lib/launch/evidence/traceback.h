@@ -13,9 +13,6 @@ namespace fleetrun::launch {
 // In the order of the log. A report about an exception that cannot end the process explains nothing.
 std::vector<Finding> find_tracebacks(const LogLines& log);
 
-// The last one that may have ended the process: neither of a thread or a destructor, nor of a logger. Null: there is none.
-const Finding* last_deadly(const std::vector<Finding>& tracebacks);
-
 // "ValueError: x", "json.decoder.JSONDecodeError: x" at the beginning of a line.
 bool is_bare_exception(std::string_view line);
 

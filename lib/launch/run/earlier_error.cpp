@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "launch/evidence/aftermath.h"
+#include "launch/evidence/last_exception.h"
 #include "launch/evidence/log_cause.h"
 #include "launch/evidence/lost_peer.h"
 #include "launch/logs/last_lines.h"
@@ -15,16 +15,14 @@ namespace {
 constexpr std::size_t kSearchedEnd = 64 * 1024;  // bytes
 constexpr std::size_t kShownLines = 10;
 constexpr std::string_view kTraceback = "Traceback";
-constexpr std::string_view kWhileHandling = "raised while handling ";  // of LogCause::from
 constexpr std::int64_t kFresh = 5'000'000'000;                         // ns
 // As Python ends after an exception that nobody caught.
 constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
 
-// "KeyError: 'path' (train.py:8, in load)", also where the rank has lost a peer while it handled that; "" if there is only the lost peer.
+// "KeyError: 'path' (train.py:8, in load)", also where the rank has lost peers while it handled that; "" if there are only lost peers.
 std::string own_error(const LogCause& cause) {
   if (!may_tell_of_lost_peer(cause.what)) return describe(cause);
-  if (!cause.from.starts_with(kWhileHandling) || may_tell_of_lost_peer(cause.from)) return "";
-  return cause.from.substr(kWhileHandling.size());
+  return may_tell_of_lost_peer(cause.root) ? "" : cause.root;
 }
 
 }  // namespace
@@ -40,8 +38,8 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
     if (text.find(kTraceback) == std::string::npos) continue;
     const LogCause cause = find_log_cause(text, kUncaught, script);
     const std::string error = own_error(cause);
-    if (cause.place.empty() || error.empty() || is_victim(text)) continue;
-    const bool is_caught = of.ended || of.went_on || may_be_caught(text);
+    if (cause.place.empty() || error.empty() || is_victim(text, script)) continue;
+    const bool is_caught = of.ended || of.went_on || may_be_caught(text, script);
     if (of.silent > kFresh && is_caught) continue;
     if (log_of_failed.find(cause.what) != std::string_view::npos) continue;
     const bool is_known = std::ranges::any_of(errors, [&](const EarlierError& known) {

@@ -15,8 +15,8 @@
 #include "base/error/error.h"
 #include "base/error/exit_codes.h"
 #include "launch/console/console_plan.h"
-#include "launch/evidence/aftermath.h"
 #include "launch/evidence/echoes.h"
+#include "launch/evidence/last_exception.h"
 #include "launch/evidence/log_cause.h"
 #include "launch/evidence/lost_peer.h"
 #include "launch/host/limits.h"
@@ -89,12 +89,12 @@ struct LogEnds {
 
 // Of a rank that had not failed. Errors that the failed rank had handled before it lost this one do not matter then. A rank that ends by
 // another signal than SIGABRT ends by something else than a lost connection.
-void fill_error_of_peer(const LastWords& words, const ExitStatus& status, const LogEnds& ends,
-                        ExitReport& report) {
+void fill_error_of_peer(const LastWords& words, const ExitStatus& status, std::string_view script,
+                        const LogEnds& ends, ExitReport& report) {
   const bool aborted = status.exit_code() == kSignalExitCode + SIGABRT;
   if (status.how != ExitStatus::How::exited && !aborted) return;
-  if (names_own_error(ends.first, report.evidence.exception)) return;
-  const std::optional<LogCause> lost_peer = find_lost_peer(ends.first);
+  if (names_own_error(ends.first, script, report.evidence.exception)) return;
+  const std::optional<LogCause> lost_peer = find_lost_peer(ends.first, script);
   if (!lost_peer && !ends_with_lost_peer(ends.first, aborted) && !ends_with_lost_peer(ends.other, aborted) &&
       !may_tell_of_lost_peer(report.evidence.exception))
     return;
@@ -117,7 +117,7 @@ EndOfLogs in_order(EndOfLogs ends, const std::optional<ExitStatus>& status, std:
     return !find_log_cause(text, *status, script, late_bytes(end)).what.empty();
   };
   const std::string errors = read_log_end(ends.first.log, kLogEnd, ends.first.size);
-  const bool survived = ends.output->written - ends.first.written > kLongBefore && may_be_caught(errors);
+  const bool survived = ends.output->written - ends.first.written > kLongBefore && may_be_caught(errors, script);
   if (!survived && names_cause(ends.first, errors)) return ends;
   const std::string output = read_log_end(ends.output->log, kLogEnd, ends.output->size);
   if (survived || names_cause(*ends.output, output)) std::swap(ends.first, *ends.output);
@@ -200,7 +200,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
                        .late = late_bytes(words),
                        .memory_before = report.memory_before,
                        .started = report.workers.at(static_cast<std::size_t>(rank)).started.wall});
-  fill_error_of_peer(last_words, *status, ends, report);
+  fill_error_of_peer(last_words, *status, script, ends, report);
 }
 
 // A run does not fail because there is no room for what is said about it.
