@@ -26,13 +26,21 @@ constexpr std::array<std::string_view, 6> kParentIsGone = {"EOFError",
                                                            "ConnectionAbortedError",
                                                            "KeyboardInterrupt"};
 
-// `before`: the line before the traceback, "Process SpawnProcess-2:".
+// In front of the traceback of a child of multiprocessing, "Process SpawnProcess-2:".
+bool is_headline_of_child(std::string_view line) { return line.starts_with("Process ") && line.ends_with(':'); }
+
+// In front of a traceback that is not that of the script.
+bool is_headline(std::string_view line) {
+  return is_headline_of_child(line) || line.starts_with("Exception in thread ") ||
+         line.starts_with("Exception ignored in");
+}
+
+// `before`: the line before the traceback.
 bool is_child_without_parent(std::string_view before, const Finding& traceback) {
   before = without_prefix(before, traceback.prefix);
-  const bool of_child = before.starts_with("Process ") && before.ends_with(':');
   const bool in_library = traceback.cause.place.find("/multiprocessing/") != std::string::npos ||
                           traceback.cause.what.starts_with("KeyboardInterrupt");
-  if (!of_child || !in_library) return false;
+  if (!is_headline_of_child(before) || !in_library) return false;
   const auto starts_with = [&](std::string_view error) { return traceback.cause.what.starts_with(error); };
   return std::ranges::any_of(kParentIsGone, starts_with) ||
          (starts_with(kMissingSocket) && traceback.cause.place.find(kConnection) != std::string::npos);
@@ -102,8 +110,10 @@ class Echoes {
     }
     const std::vector<bool> pieces = find_pieces_of_tracebacks(lines);
     for (std::size_t i = 0; i < lines.size(); ++i) is_told_[i] = pieces[i] || lines[i].empty();
-    for (const Finding& finding : findings)
+    for (const Finding& finding : findings) {
       for (std::size_t i = finding.first; i < std::min(finding.end, lines.size()); ++i) is_told_[i] = true;
+      if (finding.first > 0 && is_headline(lines[finding.first - 1])) is_told_[finding.first - 1] = true;
+    }
     if (end_of_script_ != 0) work_ = first_work_after(end_of_script_, is_complaint, kComplaints);
     if (last_before_death_ != 0)
       worked_ = first_work_after(last_before_death_, is_chatter, lines.size()) < end.lines_at_death;

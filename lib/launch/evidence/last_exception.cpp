@@ -22,6 +22,13 @@ std::size_t LastException::end_of_message() const {
   return next < tracebacks.size() ? tracebacks[next].first : log.lines.size();
 }
 
+bool LastException::line_before_has(bool (*has)(std::string_view line), std::size_t most) const {
+  const std::size_t before = traceback == tracebacks.data() ? 0 : (traceback - 1)->end;  // the one before it
+  for (std::size_t line = traceback->first; line > before && most > 0; --line, --most)
+    if (has(log.lines[line - 1])) return true;
+  return false;
+}
+
 bool may_be_caught(std::string_view log_end, std::string_view script) {
   const LastException last(log_end, script);
   if (last.traceback == nullptr) return !last.tracebacks.empty();

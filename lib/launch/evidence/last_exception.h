@@ -20,7 +20,10 @@ struct LastException {
   LastException(const LastException&) = delete;
   LastException& operator=(const LastException&) = delete;
 
-  std::size_t end_of_message() const;  // a line; there is a traceback
+  // If there is a traceback:
+  std::size_t end_of_message() const;  // a line
+  // Whether one of the `most` lines before it has something. Lines of other tracebacks do not count.
+  bool line_before_has(bool (*has)(std::string_view line), std::size_t most) const;
 };
 
 // Whether somebody may have caught it: Python begins the others at the top level of the script, and a logger prints a record in front of one

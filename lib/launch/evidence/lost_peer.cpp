@@ -111,8 +111,7 @@ bool is_victim(std::string_view log_end, std::string_view script) {
 bool names_own_error(std::string_view log_end, std::string_view script, std::string_view cause) {
   const LastException last(log_end, script);
   if (last.traceback == nullptr || cause.empty() || tells_of_lost_peer(last)) return false;
-  for (std::size_t i = 1; i <= std::min(kLinesBefore, last.traceback->first); ++i)
-    if (has_sign(last.log.lines[last.traceback->first - i])) return false;  // the message of the exception may be shorter
+  if (last.line_before_has(has_sign, kLinesBefore)) return false;  // the exception may only say "training stopped"
   const bool nobody_caught = last.traceback->from_top || !last.traceback->has_header;  // threads wrote in between
   return nobody_caught &&
          std::string_view(last.traceback->cause.what).substr(0, kComparedPart) == cause.substr(0, kComparedPart);
