@@ -35,6 +35,11 @@ bool is_headline(std::string_view line) {
          line.starts_with("Exception ignored in");
 }
 
+// Of asyncio, in front of a traceback: "Fatal error on SSL transport", and two lines that name the objects.
+bool is_about_transport(std::string_view line) {
+  return line.starts_with("Fatal error on ") || line.starts_with("protocol: <") || line.starts_with("transport: <");
+}
+
 // `before`: the line before the traceback.
 bool is_child_without_parent(std::string_view before, const Finding& traceback) {
   before = without_prefix(before, traceback.prefix);
@@ -109,7 +114,8 @@ class Echoes {
       if (finding.end <= end.lines_at_death) last_before_death_ = std::max(last_before_death_, finding.end);
     }
     const std::vector<bool> pieces = find_pieces_of_tracebacks(lines);
-    for (std::size_t i = 0; i < lines.size(); ++i) is_told_[i] = pieces[i] || lines[i].empty();
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      is_told_[i] = pieces[i] || lines[i].empty() || is_about_transport(lines[i]);
     for (const Finding& finding : findings) {
       for (std::size_t i = finding.first; i < std::min(finding.end, lines.size()); ++i) is_told_[i] = true;
       if (finding.first > 0 && is_headline(lines[finding.first - 1])) is_told_[finding.first - 1] = true;

@@ -1,0 +1,148 @@
+// Ranks that fail by themselves, although they or their helpers also tell of other errors: lost connections, and what goes wrong while Python
+// leaves the script.
+#include <fmt/format.h>
+
+#include "e2e/launcher.h"
+#include "support/leave_out.h"
+
+namespace fleetrun::own_error_test {
+namespace {
+
+// Rank 1 fails by itself. While Python leaves it, a destructor says that a connection of its own is lost. Rank 0 then fails, too.
+TEST_CASE("hunt 78: a connection that a destructor loses while Python leaves the rank does not replace the cause") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import os, time\n"
+                      "class Loader:\n"
+                      "    def __del__(self):\n"
+                      "        open('failed', 'w')\n"
+                      "        raise ConnectionResetError(104, 'Connection reset by peer')\n"
+                      "if os.environ['RANK'] == '1':\n"
+                      "    loader = Loader()\n"
+                      "    raise ValueError('label 1000 is out of range')\n"
+                      "while not os.path.exists('failed'): time.sleep(0.01)\n"
+                      "time.sleep(0.5)\n"
+                      "raise RuntimeError('unpack requires a buffer of 4 bytes')\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
+  CHECK(result.code == 1);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: ValueError: label 1000 is out of range ("), result.err);
+  CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
+  CHECK(launch.report()["first_failed_rank"] == 1);
+}
+
+// The lines of a thread that loses its connection stand between those of the exception.
+TEST_CASE("hunt 78: a thread that loses its connection while the rank fails does not replace the cause") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import os, sys, time\n"
+                      "if os.environ['RANK'] == '1':\n"
+                      "    sys.stderr.write('''Traceback (most recent call last):\n"
+                      "Exception in thread Thread-1 (pin):\n"
+                      "Traceback (most recent call last):\n"
+                      "  File \"threading.py\", line 1045, in _bootstrap_inner\n"
+                      "    self.run()\n"
+                      "ConnectionResetError: [Errno 104] Connection reset by peer\n"
+                      "  File \"train.py\", line 34, in <module>\n"
+                      "    main()\n"
+                      "ValueError: label 1000 is out of range\n''')\n"
+                      "    sys.stderr.flush()\n"
+                      "    open('failed', 'w')\n"
+                      "    os._exit(1)\n"
+                      "while not os.path.exists('failed'): time.sleep(0.01)\n"
+                      "time.sleep(0.5)\n"
+                      "raise RuntimeError('unpack requires a buffer of 4 bytes')\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
+  CHECK(result.code == 1);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: ValueError: label 1000 is out of range ("), result.err);
+  CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
+}
+
+TEST_CASE("hunt 78: a lost connection that the rank survived does not replace the cause") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  struct Case {
+    const char *end, *told;
+    int code;
+  };
+  for (const Case& one :
+       {Case{"os.kill(os.getpid(), signal.SIGKILL)", "fleetrun: rank 0 was killed by SIGKILL (9)", 137},
+        {"import ctypes; ctypes.string_at(0)", "fleetrun: Fatal Python error: Segmentation fault", 139},
+        {"sys.stderr.write(\"terminate called after throwing an instance of 'std::bad_alloc'\\n  what():  "
+         "std::bad_alloc\\n\"); sys.stderr.flush(); os.abort()",
+         "fleetrun: std::bad_alloc", 134}}) {
+    CAPTURE(one.end);
+    const Launch launch;
+    launch.folder.write("train.py", fmt::format("import logging, os, signal, sys, time\n"
+                                                "rank = os.environ['RANK']\n"
+                                                "def fail(error):\n    raise error\n"
+                                                "def handle(error):\n"
+                                                "    try: fail(error)\n"
+                                                "    except Exception: logging.exception('goes on')\n"
+                                                "if rank == '0': handle(ConnectionResetError(104, 'reset by peer: "
+                                                "Connection reset'))\n"
+                                                "for i in range(40): print('step', i, 'loss 0.5', flush=True)\n"
+                                                "if rank == '1':\n"
+                                                "    handle(OSError('cannot identify image file'))\n"
+                                                "    open('failed', 'w')\n    time.sleep(60)\n"
+                                                "while not os.path.exists('failed'): time.sleep(0.01)\n"
+                                                "{}\n",
+                                                one.end));
+    const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
+    CHECK(result.code == one.code);
+    CHECK_MESSAGE(contains(result.err, one.told), result.err);
+    CHECK_FALSE_MESSAGE(contains(result.err, "ConnectionResetError"), result.err);
+    CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
+  }
+}
+
+TEST_CASE("hunt 81: what an exit handler or a child reports after the exception of the script is not the cause") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  for (const char* part :
+       {"import atexit, logging\n"
+        "def send(): raise OSError(113, 'No route to host')\n"
+        "def flush():\n"
+        "    try: send()\n"
+        "    except OSError: logging.exception('cannot upload the last metrics')\n"
+        "atexit.register(flush)\n"
+        "def main(): raise KeyError('image_42')\n",
+        "import multiprocessing, os, tempfile\n"
+        "multiprocessing.set_start_method('fork')\n"
+        "def write(path, go, gone):\n"
+        "    go.set(); gone.wait(); open(path + '/batch', 'w')\n"
+        "def main():\n"
+        "    go, gone = multiprocessing.Event(), multiprocessing.Event()\n"
+        "    folder = tempfile.TemporaryDirectory()\n"
+        "    multiprocessing.Process(target=write, args=(folder.name, go, gone)).start()\n"
+        "    go.wait()\n"
+        "    import atexit; atexit.register(gone.set); atexit.register(folder.cleanup)\n"
+        "    raise KeyError('image_42')\n"}) {
+    const Launch launch;
+    launch.folder.write("train.py", std::string(part) + "for i in range(3): print('step', i)\nmain()\n");
+    const ChildResult result = launch.run_words({"--nproc_per_node=1", "train.py"});
+    CHECK(result.code == 1);
+    CHECK_MESSAGE(contains(result.err, "fleetrun: KeyError: 'image_42' ("), result.err);
+  }
+}
+
+// Rank 0 waits for rank 1, whose exit handler is busy.
+TEST_CASE("hunt 81: the report of a hang tells the exception of a rank whose exit handler logs another one") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import atexit, logging, os, time\n"
+                      "def push():\n"
+                      "    try: raise ConnectionRefusedError(111, 'Connection refused')\n"
+                      "    except OSError: logging.exception('cannot upload the last metrics')\n"
+                      "def main(): raise KeyError('image_42')\n"
+                      "if os.environ['RANK'] == '1':\n"
+                      "    atexit.register(time.sleep, 60)\n    atexit.register(push)\n    main()\n"
+                      "time.sleep(60)\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "--hang_timeout=2", "train.py"});
+  CHECK(result.code == 75);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'image_42' ("),
+                result.err);
+}
+
+}  // namespace
+}  // namespace fleetrun::own_error_test
