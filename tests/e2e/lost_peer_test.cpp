@@ -168,11 +168,11 @@ TEST_CASE("hunt 54: a rank that ends by itself while the death of its peer waits
 TEST_CASE("hunt 81: the first error of a rank is told although its cleanup has lost connections twice") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
-  const ChildResult result = run_with_slow_end_of_rank_1(
-      launch,
-      "try: raise BrokenPipeError(32, 'Broken pipe')\n"
-      "            finally: raise BrokenPipeError(32, 'Broken pipe')",
-      kLostPeer);
+  const ChildResult result =
+      run_with_slow_end_of_rank_1(launch,
+                                  "try: raise BrokenPipeError(32, 'Broken pipe')\n"
+                                  "            finally: raise BrokenPipeError(32, 'Broken pipe')",
+                                  kLostPeer);
   CHECK(result.code == 1);
   CHECK_MESSAGE(contains(result.err, "fleetrun: rank 1 had written an error before: KeyError: 'img_path' ("),
                 result.err);

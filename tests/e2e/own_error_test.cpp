@@ -9,7 +9,8 @@ namespace fleetrun::own_error_test {
 namespace {
 
 // Rank 1 fails by itself. While Python leaves it, a destructor says that a connection of its own is lost. Rank 0 then fails, too.
-TEST_CASE("hunt 78: a connection that a destructor loses while Python leaves the rank does not replace the cause") {
+TEST_CASE(
+    "hunt 78: a connection that a destructor loses while Python leaves the rank does not replace the cause") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   launch.folder.write("train.py",
@@ -73,21 +74,22 @@ TEST_CASE("hunt 78: a lost connection that the rank survived does not replace th
          "fleetrun: std::bad_alloc", 134}}) {
     CAPTURE(one.end);
     const Launch launch;
-    launch.folder.write("train.py", fmt::format("import logging, os, signal, sys, time\n"
-                                                "rank = os.environ['RANK']\n"
-                                                "def fail(error):\n    raise error\n"
-                                                "def handle(error):\n"
-                                                "    try: fail(error)\n"
-                                                "    except Exception: logging.exception('goes on')\n"
-                                                "if rank == '0': handle(ConnectionResetError(104, 'reset by peer: "
-                                                "Connection reset'))\n"
-                                                "for i in range(40): print('step', i, 'loss 0.5', flush=True)\n"
-                                                "if rank == '1':\n"
-                                                "    handle(OSError('cannot identify image file'))\n"
-                                                "    open('failed', 'w')\n    time.sleep(60)\n"
-                                                "while not os.path.exists('failed'): time.sleep(0.01)\n"
-                                                "{}\n",
-                                                one.end));
+    launch.folder.write("train.py",
+                        fmt::format("import logging, os, signal, sys, time\n"
+                                    "rank = os.environ['RANK']\n"
+                                    "def fail(error):\n    raise error\n"
+                                    "def handle(error):\n"
+                                    "    try: fail(error)\n"
+                                    "    except Exception: logging.exception('goes on')\n"
+                                    "if rank == '0': handle(ConnectionResetError(104, 'reset by peer: "
+                                    "Connection reset'))\n"
+                                    "for i in range(40): print('step', i, 'loss 0.5', flush=True)\n"
+                                    "if rank == '1':\n"
+                                    "    handle(OSError('cannot identify image file'))\n"
+                                    "    open('failed', 'w')\n    time.sleep(60)\n"
+                                    "while not os.path.exists('failed'): time.sleep(0.01)\n"
+                                    "{}\n",
+                                    one.end));
     const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
     CHECK(result.code == one.code);
     CHECK_MESSAGE(contains(result.err, one.told), result.err);
@@ -96,27 +98,27 @@ TEST_CASE("hunt 78: a lost connection that the rank survived does not replace th
   }
 }
 
-TEST_CASE("hunt 81: what an exit handler or a child reports after the exception of the script is not the cause") {
+TEST_CASE(
+    "hunt 81: what an exit handler or a child reports after the exception of the script is not the cause") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
-  for (const char* part :
-       {"import atexit, logging\n"
-        "def send(): raise OSError(113, 'No route to host')\n"
-        "def flush():\n"
-        "    try: send()\n"
-        "    except OSError: logging.exception('cannot upload the last metrics')\n"
-        "atexit.register(flush)\n"
-        "def main(): raise KeyError('image_42')\n",
-        "import multiprocessing, os, tempfile\n"
-        "multiprocessing.set_start_method('fork')\n"
-        "def write(path, go, gone):\n"
-        "    go.set(); gone.wait(); open(path + '/batch', 'w')\n"
-        "def main():\n"
-        "    go, gone = multiprocessing.Event(), multiprocessing.Event()\n"
-        "    folder = tempfile.TemporaryDirectory()\n"
-        "    multiprocessing.Process(target=write, args=(folder.name, go, gone)).start()\n"
-        "    go.wait()\n"
-        "    import atexit; atexit.register(gone.set); atexit.register(folder.cleanup)\n"
-        "    raise KeyError('image_42')\n"}) {
+  for (const char* part : {"import atexit, logging\n"
+                           "def send(): raise OSError(113, 'No route to host')\n"
+                           "def flush():\n"
+                           "    try: send()\n"
+                           "    except OSError: logging.exception('cannot upload the last metrics')\n"
+                           "atexit.register(flush)\n"
+                           "def main(): raise KeyError('image_42')\n",
+                           "import multiprocessing, os, tempfile\n"
+                           "multiprocessing.set_start_method('fork')\n"
+                           "def write(path, go, gone):\n"
+                           "    go.set(); gone.wait(); open(path + '/batch', 'w')\n"
+                           "def main():\n"
+                           "    go, gone = multiprocessing.Event(), multiprocessing.Event()\n"
+                           "    folder = tempfile.TemporaryDirectory()\n"
+                           "    multiprocessing.Process(target=write, args=(folder.name, go, gone)).start()\n"
+                           "    go.wait()\n"
+                           "    import atexit; atexit.register(gone.set); atexit.register(folder.cleanup)\n"
+                           "    raise KeyError('image_42')\n"}) {
     const Launch launch;
     launch.folder.write("train.py", std::string(part) + "for i in range(3): print('step', i)\nmain()\n");
     const ChildResult result = launch.run_words({"--nproc_per_node=1", "train.py"});

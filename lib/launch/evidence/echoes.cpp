@@ -27,7 +27,9 @@ constexpr std::array<std::string_view, 6> kParentIsGone = {"EOFError",
                                                            "KeyboardInterrupt"};
 
 // In front of the traceback of a child of multiprocessing, "Process SpawnProcess-2:".
-bool is_headline_of_child(std::string_view line) { return line.starts_with("Process ") && line.ends_with(':'); }
+bool is_headline_of_child(std::string_view line) {
+  return line.starts_with("Process ") && line.ends_with(':');
+}
 
 // In front of a traceback that is not that of the script.
 bool is_headline(std::string_view line) {
@@ -37,7 +39,8 @@ bool is_headline(std::string_view line) {
 
 // Of asyncio, in front of a traceback: "Fatal error on SSL transport", and two lines that name the objects.
 bool is_about_transport(std::string_view line) {
-  return line.starts_with("Fatal error on ") || line.starts_with("protocol: <") || line.starts_with("transport: <");
+  return line.starts_with("Fatal error on ") || line.starts_with("protocol: <") ||
+         line.starts_with("transport: <");
 }
 
 // `before`: the line before the traceback.

@@ -111,18 +111,19 @@ bool is_victim(std::string_view log_end, std::string_view script) {
 bool names_own_error(std::string_view log_end, std::string_view script, std::string_view cause) {
   const LastException last(log_end, script);
   if (last.traceback == nullptr || cause.empty() || tells_of_lost_peer(last)) return false;
-  if (last.line_before_has(has_sign, kLinesBefore)) return false;  // the exception may only say "training stopped"
-  const bool nobody_caught = last.traceback->from_top || !last.traceback->has_header;  // threads wrote in between
-  return nobody_caught &&
-         std::string_view(last.traceback->cause.what).substr(0, kComparedPart) == cause.substr(0, kComparedPart);
+  if (last.line_before_has(has_sign, kLinesBefore))
+    return false;  // the exception may only say "training stopped"
+  const bool nobody_caught =
+      last.traceback->from_top || !last.traceback->has_header;  // threads wrote in between
+  return nobody_caught && std::string_view(last.traceback->cause.what).substr(0, kComparedPart) ==
+                              cause.substr(0, kComparedPart);
 }
 
 bool ends_with_lost_peer(std::string_view log_end, bool aborted) {
   const std::size_t bytes = aborted ? kAbortWords : kExitWords;
   const LogLines log = read_log_lines(log_end.substr(log_end.size() - std::min(log_end.size(), bytes)));
   for (std::size_t line = log.lines.size(); line > 0; --line)
-    if (has_sign(log.lines[line - 1]))
-      return !worked_on(log, {.first = line - 1, .end = line}, kSignsOfLife);
+    if (has_sign(log.lines[line - 1])) return !worked_on(log, {.first = line - 1, .end = line}, kSignsOfLife);
   return false;
 }
 

@@ -185,7 +185,8 @@ std::optional<Finding> read_block(const std::vector<std::string>& lines, std::si
     const auto frame = line.find(kFrame);
     const bool begins =
         frame != std::string::npos && !place_in_frame(std::string_view(line).substr(frame)).empty() &&
-        (frame == 0 || !trimmed(std::string_view(line).substr(0, frame)).empty());  // else a message quotes it
+        (frame == 0 ||
+         !trimmed(std::string_view(line).substr(0, frame)).empty());  // else a message quotes it
     return begins ? std::optional(read_plain(lines, at, false)) : std::nullopt;
   }
   if (line.find("╭") != std::string::npos) return read_rich(lines, at);

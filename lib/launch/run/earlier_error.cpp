@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kSearchedEnd = 64 * 1024;  // bytes
 constexpr std::size_t kShownLines = 10;
 constexpr std::string_view kTraceback = "Traceback";
-constexpr std::int64_t kFresh = 5'000'000'000;                         // ns
+constexpr std::int64_t kFresh = 5'000'000'000;  // ns
 // As Python ends after an exception that nobody caught.
 constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
 

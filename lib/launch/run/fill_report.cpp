@@ -117,7 +117,8 @@ EndOfLogs in_order(EndOfLogs ends, const std::optional<ExitStatus>& status, std:
     return !find_log_cause(text, *status, script, late_bytes(end)).what.empty();
   };
   const std::string errors = read_log_end(ends.first.log, kLogEnd, ends.first.size);
-  const bool survived = ends.output->written - ends.first.written > kLongBefore && may_be_caught(errors, script);
+  const bool survived =
+      ends.output->written - ends.first.written > kLongBefore && may_be_caught(errors, script);
   if (!survived && names_cause(ends.first, errors)) return ends;
   const std::string output = read_log_end(ends.output->log, kLogEnd, ends.output->size);
   if (survived || names_cause(*ends.output, output)) std::swap(ends.first, *ends.output);

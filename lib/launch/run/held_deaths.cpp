@@ -82,7 +82,8 @@ bool HeldDeaths::is_of_lost_peer(const Event& event) const {
   const std::string script = script_of(attempt_.workers.at(static_cast<std::size_t>(death->rank)).argv);
   const auto tells_of_lost_peer = [&](const std::string& words, const std::string& cause) {
     if (names_own_error(words, script, cause)) return false;
-    return find_lost_peer(words, script) || ends_with_lost_peer(words, aborted) || may_tell_of_lost_peer(cause);
+    return find_lost_peer(words, script) || ends_with_lost_peer(words, aborted) ||
+           may_tell_of_lost_peer(cause);
   };
   const std::string words = read_log_end(ends.first.log, kSearchedWords, ends.first.size);
   const std::string cause = find_log_cause(words, death->status, script).what;

@@ -187,8 +187,8 @@ void Executor::use_streams(Streams& streams) {
     communicators_.front()->all_reduce({&least, 1, DType::i32}, comm::ReduceOp::min);
     return least == 1;
   };
-  on_streams_.recorded = std::make_unique<RecordedRuns>(
-      streams, why_not_recorded(streams), records_together() ? agree : RecordedRuns::Agree());
+  on_streams_.recorded = std::make_unique<RecordedRuns>(streams, why_not_recorded(streams),
+                                                        records_together() ? agree : RecordedRuns::Agree());
 }
 
 bool Executor::has_collectives() const {

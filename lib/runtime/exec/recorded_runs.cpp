@@ -18,7 +18,8 @@ void RecordedRuns::run(const std::vector<void*>& feeds, const std::function<void
   if (!begun_) begin();
   if (!why_not_.empty()) return give();
   const auto [found, first_time] = by_feeds_.try_emplace(feeds);
-  if (by_feeds_.size() > kMostPlaces) {  // on all ranks at the same time, because each has as many feeds in a run
+  if (by_feeds_.size() >
+      kMostPlaces) {  // on all ranks at the same time, because each has as many feeds in a run
     stop("the feeds lie at other places in each step");
     return give();
   }

@@ -382,7 +382,8 @@ Repeated repeated(const Training& training, const std::map<std::string, std::str
   return {std::stoll(folder.read("0.replays")), folder.read("0") + folder.read("1")};
 }
 
-TEST_CASE("two ranks repeat their steps with all collectives from recordings, and hold the bits of steps op by op") {
+TEST_CASE(
+    "two ranks repeat their steps with all collectives from recordings, and hold the bits of steps op by op") {
   if (!records_steps()) return;
   Training owners = kLenet, shards = kLenet, together = kResnet20;
   owners.strategy.build_strategy.reduce_strategy = job::ReduceStrategy::Reduce;
@@ -423,7 +424,8 @@ std::string said_when_rank_1_ends_in(int step) {
       train(ranks, false, training, folder / "weights");
     } catch (const Error& error) {
       folder.write("said", error.message());
-      ::_exit(0);  // as a worker does, whose device is gone before the communicators that it left to the world
+      ::_exit(
+          0);  // as a worker does, whose device is gone before the communicators that it left to the world
     }
   });
   wait_for_all(world, 2);

@@ -136,8 +136,9 @@ TEST_CASE("before a collective on the host's memory begins, the one before it is
       make(script, {.party = alone.party(), .wait = false, .collective_deadline = 20ms});
   communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum);
   script.for_host = true;
-  CHECK(message_of([&] { communicator->broadcast(alone.buffer(), 0); })
-            .starts_with("rank 0: collective 1, all_reduce of 1 f32 (sum): "));
+  CHECK(message_of([&] {
+          communicator->broadcast(alone.buffer(), 0);
+        }).starts_with("rank 0: collective 1, all_reduce of 1 f32 (sum): "));
   CHECK(script.begun == 1);
 }
 
@@ -238,7 +239,8 @@ TEST_CASE("what the host waits for cannot be recorded") {
   Script script;
   const auto communicator = make(script, {.party = alone.party(), .wait = false});
   communicator->begin_recording();
-  CHECK_THROWS_WITH_AS(communicator->barrier(), "a barrier cannot be recorded, because the host waits for it", Error);
+  CHECK_THROWS_WITH_AS(communicator->barrier(), "a barrier cannot be recorded, because the host waits for it",
+                       Error);
   script.for_host = true;
   CHECK_THROWS_WITH_AS(communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum),
                        "all_reduce of 1 f32 (sum) on the host's memory cannot be recorded", Error);

@@ -32,7 +32,8 @@ void join(cudaStream_t stream, const std::shared_ptr<on_host::Capture>& capture)
 
 // Items up to the last that is work: a wait at the end holds nobody back.
 std::size_t items_with_work(const std::vector<RecordedItem>& items) {
-  const auto last = std::find_if(items.rbegin(), items.rend(), [](const auto& item) { return item.work != nullptr; });
+  const auto last =
+      std::find_if(items.rbegin(), items.rend(), [](const auto& item) { return item.work != nullptr; });
   return static_cast<std::size_t>(items.rend() - last);
 }
 
@@ -66,7 +67,8 @@ cudaError_t wait_in_recording(cudaStream_t stream, const CUevent_st& event) {
   capture.graph.lanes[stream->lane].push_back({nullptr, event.lane, event.number});
   std::vector<std::size_t>& seen = capture.seen[stream->lane];
   seen.resize(capture.streams.size());
-  for (std::size_t lane = 0; lane < event.seen.size(); ++lane) seen[lane] = std::max(seen[lane], event.seen[lane]);
+  for (std::size_t lane = 0; lane < event.seen.size(); ++lane)
+    seen[lane] = std::max(seen[lane], event.seen[lane]);
   return cudaSuccess;
 }
 
@@ -134,8 +136,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   }
   for (std::size_t lane = 0; lane < streams.size(); ++lane)
     for (const RecordedItem& item : graph->lanes[lane])
-      streams[lane]->push(item.work ? item.work
-                                    : on_host::wait_for_mark(streams[item.lane], given[item.lane] + item.number));
+      streams[lane]->push(
+          item.work ? item.work : on_host::wait_for_mark(streams[item.lane], given[item.lane] + item.number));
   return cudaSuccess;
 }
 

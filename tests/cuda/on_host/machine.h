@@ -19,8 +19,9 @@ struct RecordedItem {
 };
 
 struct CUgraph_st {
-  std::vector<std::vector<RecordedItem>> lanes;  // by captured stream; the first is the one that it is launched in
-  std::vector<std::shared_ptr<void>> kept;       // of libraries, for as long as the recording lives
+  std::vector<std::vector<RecordedItem>>
+      lanes;                                // by captured stream; the first is the one that it is launched in
+  std::vector<std::shared_ptr<void>> kept;  // of libraries, for as long as the recording lives
 };
 
 namespace fleetrun::cuda::on_host {
@@ -28,8 +29,9 @@ namespace fleetrun::cuda::on_host {
 // A recording under way.
 struct Capture {
   CUgraph_st graph;
-  std::vector<cudaStream_t> streams;           // by lane
-  std::vector<std::vector<std::size_t>> seen;  // by lane: how many items of each lane have to be done before what it is given next
+  std::vector<cudaStream_t> streams;  // by lane
+  std::vector<std::vector<std::size_t>>
+      seen;  // by lane: how many items of each lane have to be done before what it is given next
 };
 
 }  // namespace fleetrun::cuda::on_host

@@ -317,8 +317,8 @@ TEST_CASE("the table of docs/cuda.md about a step of two ranks is what CUDA on t
     const std::string amp = choice.with_amp ? work_of_ranks(choice, true, false) : " | | |";
     check_in_document("| " + choice.text + work_of_ranks(choice, false, false) + amp + " |");
     if (choice.text != "`sync_nccl_allreduce=false`") continue;
-    check_in_document("| " + choice.text + ", repeated from a CUDA graph" + work_of_ranks(choice, false, true) +
-                      work_of_ranks(choice, true, true) + " |");
+    check_in_document("| " + choice.text + ", repeated from a CUDA graph" +
+                      work_of_ranks(choice, false, true) + work_of_ranks(choice, true, true) + " |");
   }
 }
 

@@ -211,7 +211,8 @@ TEST_CASE("hunt 80: the doctor names a node that is stopped while the CPUs are m
     const std::vector<ChildResult> ends = cluster.ends();
     CHECK(std::chrono::steady_clock::now() - start < within(15s));
     for (const int node : {0, 1}) {
-      const std::string all = ends[static_cast<std::size_t>(node)].out + ends[static_cast<std::size_t>(node)].err;
+      const std::string all =
+          ends[static_cast<std::size_t>(node)].out + ends[static_cast<std::size_t>(node)].err;
       CHECK_MESSAGE(ends[static_cast<std::size_t>(node)].code == 75, all);
       CHECK_MESSAGE(contains(all, "it joined, and was stopped or lost during the examination"), all);
       CHECK_FALSE_MESSAGE(contains(all, "transfers"), all);
