@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -31,16 +32,19 @@ bool is_headline_of_child(std::string_view line) {
   return line.starts_with("Process ") && line.ends_with(':');
 }
 
-// In front of a traceback that is not that of the script.
+// In front of a traceback that is not that of the script, by Python and asyncio. Some of these headlines have two or three lines.
 bool is_headline(std::string_view line) {
-  return is_headline_of_child(line) || line.starts_with("Exception in thread ") ||
-         line.starts_with("Exception ignored in");
-}
-
-// Of asyncio, in front of a traceback: "Fatal error on SSL transport", and two lines that name the objects.
-bool is_about_transport(std::string_view line) {
-  return line.starts_with("Fatal error on ") || line.starts_with("protocol: <") ||
-         line.starts_with("transport: <");
+  constexpr std::array<std::string_view, 9> kHeadlines = {"Exception in thread ",
+                                                          "Exception ignored ",
+                                                          "--- Logging error ---",
+                                                          "Error in atexit._run_exitfuncs",
+                                                          "Task exception was never retrieved",
+                                                          "future: <",
+                                                          "Fatal error on ",
+                                                          "protocol: <",
+                                                          "transport: <"};
+  return is_headline_of_child(line) ||
+         std::ranges::any_of(kHeadlines, [&](std::string_view headline) { return line.starts_with(headline); });
 }
 
 // `before`: the line before the traceback.
@@ -113,15 +117,17 @@ class Echoes {
     for (const Finding& finding : findings) {
       if (finding.endings == 0 || !finding.from_top) continue;
       if (!is_of_script(finding)) continue;
+      if (finding.end > end_of_script_) script_ = &finding;
       end_of_script_ = std::max(end_of_script_, finding.end);
       if (finding.end <= end.lines_at_death) last_before_death_ = std::max(last_before_death_, finding.end);
     }
     const std::vector<bool> pieces = find_pieces_of_tracebacks(lines);
     for (std::size_t i = 0; i < lines.size(); ++i)
-      is_told_[i] = pieces[i] || lines[i].empty() || is_about_transport(lines[i]);
+      is_told_[i] = pieces[i] || lines[i].empty() || is_headline(lines[i]);
     for (const Finding& finding : findings) {
       for (std::size_t i = finding.first; i < std::min(finding.end, lines.size()); ++i) is_told_[i] = true;
-      if (finding.first > 0 && is_headline(lines[finding.first - 1])) is_told_[finding.first - 1] = true;
+      if (finding.first > 0 && is_headline(without_prefix(lines[finding.first - 1], finding.prefix)))
+        is_told_[finding.first - 1] = true;
     }
     if (end_of_script_ != 0) work_ = first_work_after(end_of_script_, is_complaint, kComplaints);
     if (last_before_death_ != 0)
@@ -131,7 +137,8 @@ class Echoes {
   bool contain(const Finding& finding) const {
     if (finding.from_top || !finding.has_header)
       return (follows_at_once(finding) && !names_script(finding)) || is_late(finding);
-    return end_.exit_code == kUncaughtInPython && finding.is_traceback() && follows_at_once(finding);
+    return end_.exit_code == kUncaughtInPython && finding.is_traceback() && follows_at_once(finding) &&
+           is_aftermath(finding);
   }
 
  private:
@@ -142,6 +149,36 @@ class Echoes {
   bool names_script(const Finding& traceback) const {
     return !end_.script.empty() && (names_file(lines_, traceback, file_name(end_.script)) ||
                                     names_file(lines_, traceback, main_of_package(end_.script)));
+  }
+
+  // Of an exit handler, a thread or a child, which somebody has caught and reported. A traceback below the exception's own line is a part of
+  // its message.
+  bool is_aftermath(const Finding& finding) const {
+    std::size_t line = finding.first;
+    while (line > 0 && lines_[line - 1].empty()) --line;
+    if (line == 0) return false;
+    const std::string_view before = without_prefix(lines_[line - 1], finding.prefix);
+    if (is_headline_of_child(before)) return script_->weight == Weight::last_words;  // else the child may be why
+    return (is_headline(before) || is_complaint(before)) && !went_on(finding);
+  }
+
+  // A function that stands below the line where the script seems to have ended: it was not defined by then.
+  bool went_on(const Finding& finding) const {
+    const std::vector<std::size_t> ended = lines_in_script(*script_), later = lines_in_script(finding);
+    return !ended.empty() && std::ranges::any_of(later, [&](std::size_t line) { return line > ended.front(); });
+  }
+
+  // The numbers in its frames that are in the file of the script.
+  std::vector<std::size_t> lines_in_script(const Finding& traceback) const {
+    std::vector<std::size_t> numbers;
+    for (std::size_t i = traceback.first; i < std::min(traceback.end, lines_.size()); ++i) {
+      const std::string place = place_in_frame(without_prefix(lines_[i], traceback.prefix));
+      const std::string file_and_line = place.substr(0, place.find(','));
+      const auto colon = file_and_line.rfind(':');
+      if (colon != std::string::npos && is_script(end_.script, file_and_line.substr(0, colon)))
+        numbers.push_back(std::strtoull(file_and_line.c_str() + colon + 1, nullptr, 10));
+    }
+    return numbers;
   }
 
   bool follows_at_once(const Finding& finding) const {
@@ -164,6 +201,7 @@ class Echoes {
 
   const std::vector<std::string>& lines_;
   const EndOfRank& end_;
+  const Finding* script_ = nullptr;           // its last exception; null: there is none
   std::vector<bool> is_told_;                 // lines of errors, in whole or in pieces
   std::size_t end_of_script_ = 0, work_ = 0;  // lines
   std::size_t last_before_death_ = 0;         // the end of the last exception of the script by then

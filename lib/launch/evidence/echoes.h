@@ -1,5 +1,5 @@
-// Errors of other processes that fail because the rank ends: a process of Python's multiprocessing that loses its parent, or a program that
-// the script has started. They may write while Python still leaves the script.
+// Errors that follow from the end of the script, or only come after it: of a process of Python's multiprocessing that loses its parent, of a
+// program that the script has started, and of exit handlers and threads. They are written while Python leaves the script, or later.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -17,11 +17,10 @@ std::string script_of(const std::vector<std::string>& command);
 struct EndOfRank {
   std::string_view script;         // script_of()
   std::size_t lines_at_death = 0;  // of its log, when its death was noticed
-  int exit_code = 1;               // of the rank
+  int exit_code = 0;               // of the rank
 };
 
-// Gives them Weight::echo. Also what exit handlers, threads and children report of exceptions of their own, after an exception has ended the
-// script.
+// Gives them Weight::echo.
 void weaken_echoes(std::vector<Finding>& findings, const std::vector<std::string>& lines,
                    const EndOfRank& end);
 

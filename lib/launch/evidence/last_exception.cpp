@@ -10,11 +10,13 @@ namespace fleetrun::launch {
 
 LastException::LastException(std::string_view log_end, std::string_view script)
     : log(read_log_lines(log_end)), tracebacks(find_tracebacks(log)) {
-  weaken_echoes(tracebacks, log.lines, {.script = script, .lines_at_death = log.lines.size()});
-  const auto last = std::find_if(tracebacks.rbegin(), tracebacks.rend(), [](const Finding& one) {
-    return one.endings != 0 && !one.in_thread && one.weight != Weight::echo;
-  });
-  if (last != tracebacks.rend()) traceback = &*last;
+  std::vector<Finding> weakened = tracebacks;
+  weaken_echoes(weakened, log.lines, {.script = script, .lines_at_death = log.lines.size(), .exit_code = 1});
+  for (std::size_t i = tracebacks.size(); i > 0 && traceback == nullptr; --i) {
+    const Finding& one = tracebacks[i - 1];
+    const bool is_echo = one.weight != weakened[i - 1].weight;
+    if (one.endings != 0 && !one.in_thread && !is_echo) traceback = &one;
+  }
 }
 
 std::size_t LastException::end_of_message() const {
@@ -23,9 +25,12 @@ std::size_t LastException::end_of_message() const {
 }
 
 bool LastException::line_before_has(bool (*has)(std::string_view line), std::size_t most) const {
-  const std::size_t before = traceback == tracebacks.data() ? 0 : (traceback - 1)->end;  // the one before it
-  for (std::size_t line = traceback->first; line > before && most > 0; --line, --most)
+  const Finding* const before = traceback == tracebacks.data() ? nullptr : traceback - 1;
+  const bool is_aside = before != nullptr && (before->in_thread || before->endings == 0);
+  for (std::size_t line = traceback->first; line > (is_aside ? before->end : 0) && most > 0; --line) {
     if (has(log.lines[line - 1])) return true;
+    if (!is_chatter(log.lines[line - 1])) --most;
+  }
   return false;
 }
 

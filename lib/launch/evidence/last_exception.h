@@ -1,5 +1,5 @@
-// The last exception of a log that may have ended the process: not one of a thread, a destructor or a logger, nor an echo of the exception that
-// ended the script (echoes.h).
+// The last exception of a log that may have ended the process: not one of a thread, a destructor or a logger that fails itself, nor an echo of
+// the exception that ended the script (echoes.h).
 #pragma once
 #include <cstddef>
 #include <string_view>
@@ -22,11 +22,12 @@ struct LastException {
 
   // If there is a traceback:
   std::size_t end_of_message() const;  // a line
-  // Whether one of the `most` lines before it has something. Lines of other tracebacks do not count.
+  // Whether one of the last `most` lines before it, without those that go without saying, has something. Lines of threads and destructors do
+  // not count.
   bool line_before_has(bool (*has)(std::string_view line), std::size_t most) const;
 };
 
-// Whether somebody may have caught it: Python begins the others at the top level of the script, and a logger prints a record in front of one
+// Whether somebody may have caught the last exception: Python begins the others at the top level of the script, and a logger prints a record in front of one
 // that was caught. False without a traceback.
 bool may_be_caught(std::string_view log_end, std::string_view script);
 

@@ -139,7 +139,7 @@ class Judge {
 };
 
 void shorten_parts(LogCause& cause) {
-  for (std::string* part : {&cause.what, &cause.place, &cause.from, &cause.root})
+  for (std::string* part : {&cause.what, &cause.place, &cause.from, &cause.root, &cause.handled})
     *part = shorten(std::move(*part), kLongestPart);
 }
 

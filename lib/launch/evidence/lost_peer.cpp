@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 
+#include "base/error/exit_codes.h"
 #include "launch/evidence/aftermath.h"
 #include "launch/evidence/last_exception.h"
 #include "launch/evidence/log_lines.h"
@@ -12,8 +14,8 @@ namespace {
 
 // Of the C library (errno), gloo (transport/tcp), PyTorch (TCPStore.cpp, socket.cpp, ProcessGroupGloo.cpp, ProcessGroupNCCL.cpp), NCCL
 // (ncclGetErrorString, socket.cc, net_ib.cc, proxy.cc), gRPC, JAX's coordination service, Horovod, TensorFlow, PaddlePaddle, and Python's
-// asyncio and pickle.
-constexpr std::array<std::string_view, 42> kSignsOfLoss = {"Connection closed by",
+// asyncio.
+constexpr std::array<std::string_view, 41> kSignsOfLoss = {"Connection closed by",
                                                            "onnection reset",
                                                            "Broken pipe",
                                                            "onnection refused",
@@ -51,7 +53,6 @@ constexpr std::array<std::string_view, 42> kSignsOfLoss = {"Connection closed by
                                                            "client socket has failed to connect",
                                                            "Remote end closed connection",
                                                            "IncompleteReadError",
-                                                           "EOFError: Ran out of input",
                                                            "TimeoutError: timed out",
                                                            "TCP receive error",
                                                            "TCP send error"};
@@ -63,6 +64,8 @@ constexpr std::size_t kSignsOfLife = 10;       // lines that may be of a message
 constexpr std::size_t kComparedPart = 200;     // bytes of an exception, which a cause may shorten
 constexpr std::string_view kEndOfConnection =
     "EOFError";  // of multiprocessing; with a message it is of input()
+
+bool is_abort(const ExitStatus& status) { return status.exit_code() == kSignalExitCode + SIGABRT; }
 
 bool has_sign(std::string_view text) {
   return std::ranges::any_of(
@@ -119,8 +122,12 @@ bool names_own_error(std::string_view log_end, std::string_view script, std::str
                               cause.substr(0, kComparedPart);
 }
 
-bool ends_with_lost_peer(std::string_view log_end, bool aborted) {
-  const std::size_t bytes = aborted ? kAbortWords : kExitWords;
+bool may_end_by_lost_peer(const ExitStatus& status) {
+  return is_abort(status) || (status.how == ExitStatus::How::exited && status.value <= kSignalExitCode);
+}
+
+bool ends_with_lost_peer(std::string_view log_end, const ExitStatus& status) {
+  const std::size_t bytes = is_abort(status) ? kAbortWords : kExitWords;
   const LogLines log = read_log_lines(log_end.substr(log_end.size() - std::min(log_end.size(), bytes)));
   for (std::size_t line = log.lines.size(); line > 0; --line)
     if (has_sign(log.lines[line - 1])) return !worked_on(log, {.first = line - 1, .end = line}, kSignsOfLife);

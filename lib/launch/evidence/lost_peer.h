@@ -18,12 +18,15 @@ std::optional<LogCause> find_lost_peer(std::string_view log_end, std::string_vie
 // error: the process is a victim.
 bool is_victim(std::string_view log_end, std::string_view script);
 
+// Whether a process that ends so may end because it has lost a peer: with a code of its own, or by SIGABRT, also below a shell.
+bool may_end_by_lost_peer(const ExitStatus& status);
+
 // Whether `cause`, which find_log_cause() has found, is the last exception, nobody caught it, and it does not tell of a lost peer. What
 // destructors and threads then say about lost connections is a consequence.
 bool names_own_error(std::string_view log_end, std::string_view script, std::string_view cause);
 
-// Whether what a process has written last tells of a lost peer, in whatever form, and the process did not work on after it. One that `aborted`
-// may have written stacks after it.
-bool ends_with_lost_peer(std::string_view log_end, bool aborted);
+// Whether what a process has written last tells of a lost peer, in whatever form, and the process did not work on after it. One that was
+// aborted may have written stacks after it.
+bool ends_with_lost_peer(std::string_view log_end, const ExitStatus& status);
 
 }  // namespace fleetrun::launch

@@ -236,6 +236,7 @@ void join(Finding& found, std::vector<Finding>& all, const std::vector<std::stri
   if (!earlier.cause.what.empty())
     found.cause.from = (direct ? "raised from " : "raised while handling ") + describe(earlier.cause);
   found.cause.root = earlier.cause.root.empty() ? describe(earlier.cause) : earlier.cause.root;
+  found.cause.handled = direct || !earlier.cause.handled.empty() ? earlier.cause.handled : describe(earlier.cause);
   found.first = earlier.first;
   all.pop_back();
 }

@@ -22,7 +22,7 @@ constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
 // "KeyError: 'path' (train.py:8, in load)", also where the rank has lost peers while it handled that; "" if there are only lost peers.
 std::string own_error(const LogCause& cause) {
   if (!may_tell_of_lost_peer(cause.what)) return describe(cause);
-  return may_tell_of_lost_peer(cause.root) ? "" : cause.root;
+  return may_tell_of_lost_peer(cause.handled) ? "" : cause.handled;
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
     if (cause.place.empty() || error.empty() || is_victim(text, script)) continue;
     const bool is_caught = of.ended || of.went_on || may_be_caught(text, script);
     if (of.silent > kFresh && is_caught) continue;
-    if (log_of_failed.find(cause.what) != std::string_view::npos) continue;
+    if (log_of_failed.find(error.substr(0, error.rfind(" ("))) != std::string_view::npos) continue;
     const bool is_known = std::ranges::any_of(errors, [&](const EarlierError& known) {
       return known.rank == of.rank && known.exception == error;  // from its other log
     });

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <iterator>
 #include <utility>
@@ -13,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "base/error/exit_codes.h"
 #include "launch/console/console_plan.h"
 #include "launch/evidence/echoes.h"
 #include "launch/evidence/last_exception.h"
@@ -87,15 +85,13 @@ struct LogEnds {
   std::string other = {};  // "": there is none
 };
 
-// Of a rank that had not failed. Errors that the failed rank had handled before it lost this one do not matter then. A rank that ends by
-// another signal than SIGABRT ends by something else than a lost connection.
+// Of a rank that had not failed. Errors that the failed rank had handled before it lost this one do not matter then.
 void fill_error_of_peer(const LastWords& words, const ExitStatus& status, std::string_view script,
                         const LogEnds& ends, ExitReport& report) {
-  const bool aborted = status.exit_code() == kSignalExitCode + SIGABRT;
-  if (status.how != ExitStatus::How::exited && !aborted) return;
+  if (!may_end_by_lost_peer(status) && !is_victim(ends.first, script)) return;  // it may crash while it leaves
   if (names_own_error(ends.first, script, report.evidence.exception)) return;
   const std::optional<LogCause> lost_peer = find_lost_peer(ends.first, script);
-  if (!lost_peer && !ends_with_lost_peer(ends.first, aborted) && !ends_with_lost_peer(ends.other, aborted) &&
+  if (!lost_peer && !ends_with_lost_peer(ends.first, status) && !ends_with_lost_peer(ends.other, status) &&
       !may_tell_of_lost_peer(report.evidence.exception))
     return;
   fill_earlier_error(words, ends.first + ends.other, report);

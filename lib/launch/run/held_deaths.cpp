@@ -5,7 +5,6 @@
 #include <utility>
 #include <variant>
 
-#include "base/error/exit_codes.h"
 #include "launch/evidence/echoes.h"
 #include "launch/evidence/log_cause.h"
 #include "launch/evidence/lost_peer.h"
@@ -76,13 +75,12 @@ std::vector<Event> HeldDeaths::release() {
 bool HeldDeaths::is_of_lost_peer(const Event& event) const {
   const auto* const death = std::get_if<WorkerExited>(&event);
   if (death == nullptr || death->status.ok()) return false;
-  const bool aborted = death->status.exit_code() == kSignalExitCode + SIGABRT;
-  if (death->status.how != ExitStatus::How::exited && !aborted) return false;
+  if (!may_end_by_lost_peer(death->status)) return false;
   const EndOfLogs ends = end_of_logs(attempt_, logs_, death->rank);
   const std::string script = script_of(attempt_.workers.at(static_cast<std::size_t>(death->rank)).argv);
   const auto tells_of_lost_peer = [&](const std::string& words, const std::string& cause) {
     if (names_own_error(words, script, cause)) return false;
-    return find_lost_peer(words, script) || ends_with_lost_peer(words, aborted) ||
+    return find_lost_peer(words, script) || ends_with_lost_peer(words, death->status) ||
            may_tell_of_lost_peer(cause);
   };
   const std::string words = read_log_end(ends.first.log, kSearchedWords, ends.first.size);

@@ -68,6 +68,7 @@ TEST_CASE("60 logs name the cause that a reader would name, or none") {
     CAPTURE(example.name);
     const LogCause cause = find_log_cause(example.log, example.status());
     CHECK(describe(cause) == example.head.at("wanted"));
+    CHECK(describe(find_log_cause(example.log, example.status(), "train.py")) == example.head.at("wanted"));
     const auto from = example.head.find("from");
     CHECK(cause.from == (from == example.head.end() ? "" : from->second));
   }
