@@ -99,7 +99,7 @@ struct Model {
 
   void prepare(Device& device, Storage& storage, comm::Communicator& communicator,
                const ExecutorOptions& options) {
-    executor = std::make_unique<Executor>(program, all_ops(), device, storage,
+    executor = std::make_unique<Executor>(program, device, storage,
                                           std::vector<comm::Communicator*>{&communicator}, options);
   }
 

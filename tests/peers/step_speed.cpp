@@ -81,7 +81,7 @@ void measure(job::JobSpec job, int batch, int steps) {
   propagate_layouts(program, all_ops(), *device, {});
   Storage storage(program, *device, communicator);
   storage.initialise(static_cast<std::uint64_t>(job.train.seed));
-  Executor executor(std::move(program), all_ops(), *device, storage, {&communicator}, options);
+  Executor executor(std::move(program), *device, storage, {&communicator}, options);
 
   std::vector<float> images(
       static_cast<std::size_t>(batch * facts.input_shape[0] * facts.input_shape[1] * facts.input_shape[2]));

@@ -87,7 +87,8 @@ struct CpuSpeed {
 
 struct NodeExamination {
   std::string address;  // as the user wrote it; "": unknown
-  std::string silent;   // why it has no facts, such as "did not join within 5 s"; also if it was lost after it had sent them
+  std::string
+      silent;  // why it has no facts, such as "did not join within 5 s"; also if it was lost after it had sent them
   std::optional<NodeFacts> facts;
   std::optional<ClockOffset> clock;
   std::optional<CpuSpeed> speed;

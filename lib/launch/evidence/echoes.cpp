@@ -43,8 +43,9 @@ bool is_headline(std::string_view line) {
                                                           "Fatal error on ",
                                                           "protocol: <",
                                                           "transport: <"};
-  return is_headline_of_child(line) ||
-         std::ranges::any_of(kHeadlines, [&](std::string_view headline) { return line.starts_with(headline); });
+  return is_headline_of_child(line) || std::ranges::any_of(kHeadlines, [&](std::string_view headline) {
+           return line.starts_with(headline);
+         });
 }
 
 // `before`: the line before the traceback.
@@ -158,14 +159,16 @@ class Echoes {
     while (line > 0 && lines_[line - 1].empty()) --line;
     if (line == 0) return false;
     const std::string_view before = without_prefix(lines_[line - 1], finding.prefix);
-    if (is_headline_of_child(before)) return script_->weight == Weight::last_words;  // else the child may be why
+    if (is_headline_of_child(before))
+      return script_->weight == Weight::last_words;  // else the child may be why
     return (is_headline(before) || is_complaint(before)) && !went_on(finding);
   }
 
   // A function that stands below the line where the script seems to have ended: it was not defined by then.
   bool went_on(const Finding& finding) const {
     const std::vector<std::size_t> ended = lines_in_script(*script_), later = lines_in_script(finding);
-    return !ended.empty() && std::ranges::any_of(later, [&](std::size_t line) { return line > ended.front(); });
+    return !ended.empty() &&
+           std::ranges::any_of(later, [&](std::size_t line) { return line > ended.front(); });
   }
 
   // The numbers in its frames that are in the file of the script.

@@ -236,7 +236,8 @@ void join(Finding& found, std::vector<Finding>& all, const std::vector<std::stri
   if (!earlier.cause.what.empty())
     found.cause.from = (direct ? "raised from " : "raised while handling ") + describe(earlier.cause);
   found.cause.root = earlier.cause.root.empty() ? describe(earlier.cause) : earlier.cause.root;
-  found.cause.handled = direct || !earlier.cause.handled.empty() ? earlier.cause.handled : describe(earlier.cause);
+  found.cause.handled =
+      direct || !earlier.cause.handled.empty() ? earlier.cause.handled : describe(earlier.cause);
   found.first = earlier.first;
   all.pop_back();
 }
@@ -269,7 +270,12 @@ std::vector<Finding> find_tracebacks(const LogLines& log) {
       ++at;
       continue;
     }
-    const auto before = lines_before(log.lines, at, all.empty() ? 0 : all.back().end);
+    // A header alone begins a traceback that another one interrupts: the lines below it belong to that one.
+    const bool is_interrupted = !all.empty() && all.back().cause.what.empty();
+    const auto before = lines_before(log.lines, at,
+                                     all.empty()      ? 0
+                                     : is_interrupted ? all.back().first
+                                                      : all.back().end);
     at = found->end;
     weigh(*found, before);
     join(*found, all, before);

@@ -88,7 +88,8 @@ struct LogEnds {
 // Of a rank that had not failed. Errors that the failed rank had handled before it lost this one do not matter then.
 void fill_error_of_peer(const LastWords& words, const ExitStatus& status, std::string_view script,
                         const LogEnds& ends, ExitReport& report) {
-  if (!may_end_by_lost_peer(status) && !is_victim(ends.first, script)) return;  // it may crash while it leaves
+  if (!may_end_by_lost_peer(status) && !is_victim(ends.first, script))
+    return;  // it may crash while it leaves
   if (names_own_error(ends.first, script, report.evidence.exception)) return;
   const std::optional<LogCause> lost_peer = find_lost_peer(ends.first, script);
   if (!lost_peer && !ends_with_lost_peer(ends.first, status) && !ends_with_lost_peer(ends.other, status) &&

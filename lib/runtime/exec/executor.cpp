@@ -49,13 +49,13 @@ class Measured {
 
 }  // namespace
 
-Executor::Executor(Program program, const OpTable& ops, Device& device, const Storage& storage,
+Executor::Executor(Program program, Device& device, const Storage& storage,
                    const std::vector<comm::Communicator*>& communicators, const ExecutorOptions& options)
     : program_(std::move(program)), device_(device), options_(options), communicators_(communicators) {
   device_.enter_thread(options_.team);  // kernels are made for the team that runs them
-  make_kernels(ops);
+  make_kernels();
   measured_.op_ns.resize(program_.ops.size());
-  schedule_ = plan_schedule(program_, memory_of_ops(ops));
+  schedule_ = plan_schedule(program_, memory_of_ops());
   places_.by_id.resize(program_.values.size(), nullptr);
   fill_scope(storage);
   place_activations();
@@ -107,25 +107,25 @@ void Executor::label_spans() {
                                 .value = output_name(program_, op)}));
 }
 
-void Executor::make_kernels(const OpTable& ops) {
+void Executor::make_kernels() {
   for (const Op& op : program_.ops) {
     const auto found = device_.kernels().find(op.type);
     if (found == device_.kernels().end())
       throw Error(ErrorKind::internal,
                   fmt::format("op {} has no {} kernel in this build", op.type, device_.name()));
     kernels_.push_back(with_context(fmt::format("preparing {}", name_of(program_, op)), [&] {
-      return found->second.make(OpView(find_op(ops, op.type), program_, op), device_);
+      return found->second.make(OpView(find_op(all_ops(), op.type), program_, op), device_);
     }));
   }
 }
 
-std::vector<OpMemory> Executor::memory_of_ops(const OpTable& ops) const {
+std::vector<OpMemory> Executor::memory_of_ops() const {
   std::vector<OpMemory> memory(program_.ops.size());
   for (std::size_t i = 0; i < memory.size(); ++i) {
     memory[i].scratch_bytes = kernels_[i]->scratch_bytes();
     if (!options_.share_in_place || !device_.kernels().find(program_.ops[i].type)->second.shares_in_place)
       continue;
-    const OpView op(find_op(ops, program_.ops[i].type), program_, program_.ops[i]);
+    const OpView op(find_op(all_ops(), program_.ops[i].type), program_, program_.ops[i]);
     for (const auto& [output, input] : op.def().may_share)
       memory[i].may_share.emplace_back(op.output_id(output), op.input_id(input));
   }

@@ -85,7 +85,7 @@ class Executor {
  public:
   // `program` has its layouts decided; parameters, states and gradients are found in `storage` by name. Its
   // collectives find their communicator by its number.
-  Executor(Program program, const OpTable& ops, Device& device, const Storage& storage,
+  Executor(Program program, Device& device, const Storage& storage,
            const std::vector<comm::Communicator*>& communicators, const ExecutorOptions& options);
   ~Executor();
 
@@ -132,8 +132,8 @@ class Executor {
                                          // "fleetrun" where the code is our own
 
  private:
-  void make_kernels(const OpTable& ops);
-  std::vector<OpMemory> memory_of_ops(const OpTable& ops) const;
+  void make_kernels();
+  std::vector<OpMemory> memory_of_ops() const;
   void place_activations();
   void fill_scope(const Storage& storage);
   void look_up_addresses();

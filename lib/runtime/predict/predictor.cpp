@@ -49,7 +49,7 @@ Predictor::Predictor(const ModelFile& model, int batch)
   const std::vector<ValueId> weights = weights_of(program);
   check_tensors(model.weights, model.path, weights, program);
   store_tensors(model.weights, weights, program, *storage_);
-  executor_ = std::make_unique<Executor>(std::move(program), all_ops(), *device_, *storage_,
+  executor_ = std::make_unique<Executor>(std::move(program), *device_, *storage_,
                                          std::vector<comm::Communicator*>{solo_.get()}, ExecutorOptions{});
 }
 

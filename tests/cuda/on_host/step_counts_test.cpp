@@ -120,8 +120,8 @@ class Steps {
                                         .feeds = ImageForm::pixels},
                                        {device, ranks.flat, search_options(job.strategy, 1)});
     storage_ = std::make_unique<Storage>(programs.training, device, *ranks.gradients.front());
-    executor_ = std::make_unique<Executor>(std::move(programs.training), all_ops(), device, *storage_,
-                                           ranks.gradients, executor_options(job, 0, 1));
+    executor_ = std::make_unique<Executor>(std::move(programs.training), device, *storage_, ranks.gradients,
+                                           executor_options(job, 0, 1));
   }
 
   // Each fetches the loss.

@@ -16,8 +16,8 @@ constexpr const char* kScript = "train.py";
 ExitStatus exited(int code) { return {ExitStatus::How::exited, code}; }
 
 std::string traceback(const std::string& line, const std::string& in, const std::string& exception) {
-  return "Traceback (most recent call last):\n  File \"/me/train.py\", line " + line + ", in " + in + "\n    work()\n" +
-         exception + "\n";
+  return "Traceback (most recent call last):\n  File \"/me/train.py\", line " + line + ", in " + in +
+         "\n    work()\n" + exception + "\n";
 }
 
 const std::string kReset = "ConnectionResetError: [Errno 104] Connection reset by peer";
@@ -28,10 +28,12 @@ bool fails_by_itself(const std::string& log) {
   return names_own_error(log, kScript, find_log_cause(log, exited(1), kScript).what);
 }
 
-TEST_CASE("a rank whose own exception ends it fails by itself, whatever its threads and exit handlers say later") {
+TEST_CASE(
+    "a rank whose own exception ends it fails by itself, whatever its threads and exit handlers say later") {
   const std::string own = traceback("30", "<module>", "ValueError: label 1000");
   for (const std::string& later :
-       {std::string(), "Exception ignored in: <function Loader.__del__>\n" + traceback("9", "__del__", kReset),
+       {std::string(),
+        "Exception ignored in: <function Loader.__del__>\n" + traceback("9", "__del__", kReset),
         "Exception in thread Thread-1 (pin):\n" + traceback("9", "pin", kReset),
         "ERROR:root:cannot upload\n" + traceback("9", "flush", kReset),
         "Process Process-1:\n" + traceback("9", "produce", kReset)}) {
@@ -46,8 +48,8 @@ TEST_CASE("a rank whose own exception ends it fails by itself, whatever its thre
 TEST_CASE("a rank that tells of a lost peer does not fail by itself, however it wraps that") {
   for (const std::string& log :
        {traceback("30", "<module>", kReset),
-        traceback("9", "reduce", kReset) + kDirect + traceback("12", "step", "CommError: all_reduce failed") + kDirect +
-            traceback("30", "<module>", "TrainingError: step 3 failed"),
+        traceback("9", "reduce", kReset) + kDirect + traceback("12", "step", "CommError: all_reduce failed") +
+            kDirect + traceback("30", "<module>", "TrainingError: step 3 failed"),
         "ERROR:root:all_reduce failed: Connection reset by peer\n" +
             traceback("30", "<module>", "RuntimeError: training stopped"),
         "ERROR:root:step failed\n" + traceback("9", "step", kReset) +
@@ -62,12 +64,14 @@ TEST_CASE("a lost peer that the rank survived does not count") {
   for (int i = 0; i < 20; ++i) log += "step " + std::to_string(i) + " loss 0.5\n";
   CHECK_FALSE(find_lost_peer(log, kScript));
   CHECK_FALSE(ends_with_lost_peer(log, exited(3)));
-  CHECK(ends_with_lost_peer(log + "error: Connection reset by peer\nsaved a checkpoint at step 19\n", exited(3)));
+  CHECK(ends_with_lost_peer(log + "error: Connection reset by peer\nsaved a checkpoint at step 19\n",
+                            exited(3)));
 }
 
 TEST_CASE("the cause of a chain is kept: what was being handled, and the first exception") {
   const std::string cleanup = traceback("9", "read", "KeyError: 'path'") + kHandling +
-                              traceback("12", "close", kReset) + kHandling + traceback("30", "<module>", kReset);
+                              traceback("12", "close", kReset) + kHandling +
+                              traceback("30", "<module>", kReset);
   CHECK(find_log_cause(cleanup, exited(1), kScript).handled == "KeyError: 'path' (/me/train.py:9, in read)");
   const std::string words = traceback("9", "get", "_queue.Empty") + kDirect +
                             traceback("30", "<module>", "RuntimeError: Timed out waiting for rank 1");
@@ -85,7 +89,8 @@ TEST_CASE("a signal other than SIGABRT is no lost peer, also below a shell") {
 // A handled exception of the top level, and the real one in a function that stands below it.
 TEST_CASE("an exception that a script survived at its top level does not hide the one that it logs later") {
   const std::string import = traceback("3", "<module>", "ModuleNotFoundError: No module named 'apex'");
-  const std::string real = "ERROR:root:training failed\n" + traceback("40", "main", "FileNotFoundError: /data/shard-3.bin");
+  const std::string real =
+      "ERROR:root:training failed\n" + traceback("40", "main", "FileNotFoundError: /data/shard-3.bin");
   CHECK(find_log_cause(import + real, exited(1), kScript).what == "FileNotFoundError: /data/shard-3.bin");
   CHECK_FALSE(fails_by_itself(import + "ERROR:root:training failed\n" + traceback("40", "main", kReset)));
 }

@@ -34,7 +34,7 @@ class TrainingRun {
     ops = program.ops.size();
     communicator_ = device.make_communicator({store_, 0, kRanks}, 0);
     storage_ = std::make_unique<Storage>(program, device, *communicator_);
-    executor_ = std::make_unique<Executor>(std::move(program), all_ops(), device, *storage_,
+    executor_ = std::make_unique<Executor>(std::move(program), device, *storage_,
                                            std::vector<comm::Communicator*>{communicator_.get()},
                                            ExecutorOptions{.threads = threads});
   }

@@ -155,7 +155,7 @@ TEST_CASE("a result may take the place of an input that later steps read") {
   REQUIRE(count_ops(program, "elementwise_group") == 1);
   propagate_layouts(program, all_ops(), *device, {});
   Storage storage(program, *device, *solo);
-  Executor executor(std::move(program), all_ops(), *device, storage, {solo.get()}, {.share_in_place = true});
+  Executor executor(std::move(program), *device, storage, {solo.get()}, {.share_in_place = true});
   const std::vector<float> x(1000, 3.0F), y(1000, 5.0F);
   executor.bind("x", x.data());
   executor.bind("y", y.data());

@@ -95,7 +95,7 @@ Evaluator::Evaluator(const job::JobSpec& job, const ModelFacts& facts, const Alg
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
   if (communicator.rank() == 0) load_pretrained(job.model, program, *storage_);
   share_weights(program, *storage_, communicator);
-  executor_ = std::make_unique<Executor>(std::move(program), all_ops(), device, *storage_,
+  executor_ = std::make_unique<Executor>(std::move(program), device, *storage_,
                                          std::vector<comm::Communicator*>{}, options);
 }
 

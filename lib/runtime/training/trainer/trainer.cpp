@@ -89,10 +89,10 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
         job::plan_shares(job, communicator_.size()).of(communicator_.rank() / stages_).count);
   storage_ = std::make_unique<Storage>(programs.training, device, *communicators.gradients.front());
   start_weights(job);
-  evaluation_ = std::make_unique<Executor>(std::move(programs.evaluation), ops, device, *storage_,
+  evaluation_ = std::make_unique<Executor>(std::move(programs.evaluation), device, *storage_,
                                            communicators.gradients, options);
   options.timeline = wanted.timeline;
-  training_ = std::make_unique<Executor>(std::move(programs.training), ops, device, *storage_,
+  training_ = std::make_unique<Executor>(std::move(programs.training), device, *storage_,
                                          communicators.gradients, options);
   if (moves_loss_scale()) training_->fetch_too(std::string(kLossScale));
   tell_recording();
