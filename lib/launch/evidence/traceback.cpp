@@ -78,6 +78,7 @@ bool is_top(std::string_view place) {
 void add_frame(Finding& found, std::string place) {
   if (found.cause.place.empty()) {
     found.from_top = is_top(place);
+    found.in_thread = place.ends_with(", in _bootstrap_inner");  // of threading.py
     found.file = place.substr(0, place.find(','));
     found.file.resize(std::min(found.file.size(), found.file.rfind(':')));
   }
@@ -219,7 +220,9 @@ void weigh(Finding& found, const std::vector<std::string_view>& before) {
   if (found.cause.what.empty() || found.cause.what == "AttributeError: _ARRAY_API not found" ||
       any_has(before, {"Exception ignored ", "--- Logging error ---", "Error in atexit._run_exitfuncs"}))
     found.endings = 0;
-  found.in_thread = any_has(before, {"Exception in thread ", "Task exception was never retrieved"});
+  // The lines of the script may stand below the headline of a thread that writes at the same time.
+  found.in_thread |=
+      !found.from_top && any_has(before, {"Exception in thread ", "Task exception was never retrieved"});
   if (found.in_thread || is_about_a_peer(found.cause.what)) found.weight = Weight::clue;
   if (is_about_a_child(found.cause.what)) found.weight = Weight::echo;
   if (any_has(before, {"Error executing job with overrides"}))

@@ -22,6 +22,7 @@
 #include "launch/process/exit_status.h"
 #include "launch/process/orphans.h"
 #include "launch/process/pidfd.h"
+#include "launch/process/proc_files.h"
 #include "launch/process/signals.h"
 
 namespace fleetrun::launch {
@@ -100,6 +101,18 @@ bool is_pending(int signal) {
   return ::sigpending(&pending) == 0 && ::sigismember(&pending, signal) == 1;
 }
 
+// The kernel does not stop a group of processes by a key if nobody in the session could continue it: the program is the first one of its
+// terminal (`ssh -t host fleetrun`), or below a shell without job control that is (setpgid(2), "orphaned process group").
+bool is_group_orphaned() {
+  const pid_t group = ::getpgrp(), session = ::getsid(0);
+  pid_t parent = ::getppid();
+  while (parent > 0 && ::getpgid(parent) == group) {
+    const auto stat = read_process_stat(parent);
+    parent = stat ? stat->parent : 0;
+  }
+  return parent <= 0 || ::getsid(parent) != session;
+}
+
 int wait_in_front(pid_t middle, const UniqueFd& signals, const Lost& lost) {
   const UniqueFd pidfd = open_pidfd(middle);
   if (!pidfd)
@@ -112,6 +125,7 @@ int wait_in_front(pid_t middle, const UniqueFd& signals, const Lost& lost) {
     if (::poll(events.data(), events.size(), -1) < 0 && errno != EINTR)
       throw Error(ErrorKind::os, fmt::format("waiting for the middle process: {}", describe_errno(errno)));
     for (const ReceivedSignal& signal : read_signals(signals.get())) {
+      if (signal.number == SIGTSTP && signal.from_terminal && is_group_orphaned()) continue;
       if (signal.number == SIGCHLD)
         earlier.look(middle, pidfd);  // as process 1 of a container we get those of everybody
       else

@@ -7,7 +7,7 @@
 namespace fleetrun::signal_fault_test {
 namespace {
 
-constexpr char kCtrlC = 3;
+constexpr char kCtrlC = 3, kCtrlZ = 26;
 constexpr auto kSameSignal = 1s;  // in which a repeated signal is one, unless it is a key press
 
 TEST_CASE("L3: SIGTERM is a polite stop with 143, and the ranks may write a checkpoint") {
@@ -68,6 +68,22 @@ TEST_CASE("L5: Ctrl-C pressed twice at a terminal kills at once, however quick t
   CHECK(process.wait(within(5s)) == 130);
   CHECK(std::chrono::steady_clock::now() - start < within(1s));
   CHECK_FALSE(is_alive(worker));
+}
+
+// As in `ssh -t host fleetrun`, where no shell could continue it.
+TEST_CASE("hunt 84: Ctrl-Z has no effect where nobody could continue the run, and Ctrl-C still ends it") {
+  for (const bool below_shell : {false, true}) {
+    CAPTURE(below_shell);
+    const Launch launch;
+    Words words = Launch::command({}, {"pid", "pid", "sleep", "100"});
+    if (below_shell) words.insert(words.begin(), {"/bin/sh", "-c", "\"$@\"; exit $?", "sh"});
+    TerminalChild process(words, launch.folder.path());
+    const pid_t worker = launch.pid_in("pid");
+    process.press(kCtrlZ);
+    process.press(kCtrlC);
+    CHECK(process.wait(within(10s)) == 130);
+    CHECK_FALSE(is_alive(worker));
+  }
 }
 
 // A worker that takes half a second for its checkpoint, and says when it was asked.

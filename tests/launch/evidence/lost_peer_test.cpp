@@ -86,6 +86,17 @@ TEST_CASE("a signal other than SIGABRT is no lost peer, also below a shell") {
   CHECK_FALSE(may_end_by_lost_peer({ExitStatus::How::signaled, SIGKILL}));
 }
 
+// The headline of the thread and that of the script have changed places, because both write at the same time.
+TEST_CASE("hunt 84: the script's exception is named although a thread writes its own between the lines") {
+  const std::string log =
+      "Traceback (most recent call last):\nException in thread Thread-1 (prefetch):\n" +
+      traceback("7", "<module>", "AssertionError: loss is nan at epoch 2") +
+      "  File \"/usr/lib/python3.11/threading.py\", line 1045, in _bootstrap_inner\n    self.run()\n"
+      "  File \"/me/train.py\", line 4, in prefetch\n    work()\nRuntimeError: prefetch: closed while reading\n";
+  CHECK(find_log_cause(log, exited(1), kScript).what == "AssertionError: loss is nan at epoch 2");
+  CHECK(fails_by_itself(log));
+}
+
 // A handled exception of the top level, and the real one in a function that stands below it.
 TEST_CASE("an exception that a script survived at its top level does not hide the one that it logs later") {
   const std::string import = traceback("3", "<module>", "ModuleNotFoundError: No module named 'apex'");
