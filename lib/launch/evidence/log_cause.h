@@ -17,8 +17,8 @@ struct LogCause {
   std::string place;  // "train.py:12, in main"; "" when it names none
   std::string from;   // of a chained exception: "raised from KeyError: 'lr' (train.py:3, in read)"
   std::string root;   // of a chain: its first exception, "KeyError: 'lr' (train.py:3, in read)"
-  std::string
-      handled;  // of a chain: the first one that was being handled when another one was raised, as by a cleanup
+  // Of a chain: the first exception that was being handled when another one was raised, as by a cleanup.
+  std::string handled;
   std::string hint;  // what the user can do about it; mostly ""
 };
 
