@@ -1,6 +1,7 @@
 #include "runtime/exec/recorded_runs.h"
 
 #include <exception>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,14 +19,13 @@ void RecordedRuns::run(const std::vector<void*>& feeds, const std::function<void
   if (!begun_) begin();
   if (!why_not_.empty()) return give();
   const auto [found, first_time] = by_feeds_.try_emplace(feeds);
-  if (by_feeds_.size() >
-      kMostPlaces) {  // on all ranks at the same time, because each has as many feeds in a run
+  if (by_feeds_.size() > kMostPlaces) {
+    // On all ranks at the same time, because each has as many feeds in a run.
     stop("the feeds lie at other places in each step");
     return give();
   }
   if (first_time) return give();
-  if (found->second == nullptr) record(found->second, give);
-  if (found->second == nullptr) return give();
+  if (found->second == nullptr && !record(found->second, give)) return give();
   found->second->replay();
   ++replays_;
 }
@@ -40,12 +40,15 @@ void RecordedRuns::forget_if(bool moved) {
   if (begun_ && why_not_.empty() && !all_ranks(!moved)) by_feeds_.clear();
 }
 
-// What cannot be recorded is done the ordinary way from now on.
-void RecordedRuns::record(std::unique_ptr<Recording>& recording, const std::function<void()>& give) {
-  recording = recording_of(give);
-  if (all_ranks(recording != nullptr)) return;
-  recording = nullptr;
-  if (why_not_.empty()) stop("another rank cannot record a step");
+// False if it cannot be recorded: runs are done the ordinary way from now on, and all recordings are gone.
+bool RecordedRuns::record(std::unique_ptr<Recording>& recording, const std::function<void()>& give) {
+  std::unique_ptr<Recording> made = recording_of(give);
+  if (!all_ranks(made != nullptr)) {
+    if (why_not_.empty()) stop("another rank cannot record a step");
+    return false;
+  }
+  recording = std::move(made);
+  return true;
 }
 
 // Null: the device cannot record it. If a run cannot be done at all, the next one, which is not recorded, says so. But a rank that is lost

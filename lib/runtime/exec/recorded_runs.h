@@ -33,7 +33,7 @@ class RecordedRuns {
  private:
   bool all_ranks(bool mine) const { return agree_ ? agree_(mine) : mine; }
   void begin();
-  void record(std::unique_ptr<Recording>& recording, const std::function<void()>& give);
+  bool record(std::unique_ptr<Recording>& recording, const std::function<void()>& give);
   std::unique_ptr<Recording> recording_of(const std::function<void()>& give);
   void end_after_failure();
   void stop(const std::string& why);
