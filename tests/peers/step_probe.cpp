@@ -24,10 +24,8 @@
 #include "runtime/exec/propagate_layouts.h"
 #include "support/test_device.h"
 
+namespace fleetrun::runtime::step_probe {
 namespace {
-
-using namespace fleetrun;
-using namespace fleetrun::runtime;
 
 const StoredTensor& tensor_of(const Safetensors& file, const std::string& name, DType dtype,
                               std::size_t dims) {
@@ -172,9 +170,8 @@ void probe(const job::JobSpec& parsed, const std::string& batches_path, const st
   result.write(result_path);
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
+// As main().
+int run_words(int count, char** arguments) {
   if (count < 4) {
     std::cerr << "usage: step_probe JOB.json BATCHES.safetensors RESULT.safetensors [KEY.PATH=VALUE ...]\n";
     return 2;
@@ -188,3 +185,8 @@ int main(int count, char** arguments) {
     return 1;
   }
 }
+
+}  // namespace
+}  // namespace fleetrun::runtime::step_probe
+
+int main(int count, char** arguments) { return fleetrun::runtime::step_probe::run_words(count, arguments); }

@@ -23,10 +23,8 @@
 #include "runtime/tensor/philox.h"
 #include "support/test_device.h"
 
+namespace fleetrun::runtime::step_speed {
 namespace {
-
-using namespace fleetrun;
-using namespace fleetrun::runtime;
 
 int number(const char* text) {
   int value = 0;
@@ -99,9 +97,8 @@ void measure(job::JobSpec job, int batch, int steps) {
   if (Environment::of_this_process().get_or("FLEETRUN_STEP_OPS", "") == "1") print_ops(executor);
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
+// As main().
+int run_words(int count, char** arguments) {
   if (count < 4) {
     std::cerr << "usage: step_speed JOB.json BATCH STEPS [KEY.PATH=VALUE ...]\n";
     return 2;
@@ -115,3 +112,8 @@ int main(int count, char** arguments) {
     return 1;
   }
 }
+
+}  // namespace
+}  // namespace fleetrun::runtime::step_speed
+
+int main(int count, char** arguments) { return fleetrun::runtime::step_speed::run_words(count, arguments); }

@@ -20,11 +20,13 @@ LastException::LastException(std::string_view log_end, std::string_view script)
 }
 
 std::size_t LastException::end_of_message() const {
+  if (traceback == nullptr) return log.lines.size();
   const auto next = static_cast<std::size_t>(traceback - tracebacks.data()) + 1;
   return next < tracebacks.size() ? tracebacks[next].first : log.lines.size();
 }
 
 bool LastException::line_before_has(bool (*has)(std::string_view line), std::size_t most) const {
+  if (traceback == nullptr) return false;
   const Finding* const before = traceback == tracebacks.data() ? nullptr : traceback - 1;
   const bool is_aside = before != nullptr && (before->in_thread || before->endings == 0);
   for (std::size_t line = traceback->first; line > (is_aside ? before->end : 0) && most > 0; --line) {

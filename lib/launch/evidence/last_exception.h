@@ -20,7 +20,6 @@ struct LastException {
   LastException(const LastException&) = delete;
   LastException& operator=(const LastException&) = delete;
 
-  // If there is a traceback:
   std::size_t end_of_message() const;  // a line
   // Whether one of the last `most` lines before it, without those that go without saying, has something. Lines of threads and destructors do
   // not count.
