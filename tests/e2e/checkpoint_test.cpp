@@ -296,6 +296,12 @@ TEST_CASE("a checkpoint whose classes have other names is refused, and other mea
   const ChildResult other_mean = train(launch, {"data.train.mean=[1,2,3]", "train.epochs=3"}, 1);
   CHECK_MESSAGE(other_mean.code == 0, other_mean.err);
   CHECK_MESSAGE(contains(other_mean.out, "warning: data.train.mean is [1, 2, 3], and was ["), other_mean.out);
+  const ChildResult other_test =
+      train(launch,
+            {R"(data.test={"format": "image_folder", "path": "train", "image_size": 4, "mean": [7, 7, 7]})",
+             "train.epochs=3"},
+            1);
+  CHECK_MESSAGE(contains(other_test.out, "warning: data.test.mean is [7, 7, 7], and was ["), other_test.out);
   std::filesystem::rename(launch.folder / "train/b", launch.folder / "train/d");
   const ChildResult renamed = train(launch, {"train.epochs=4"}, 1);
   CHECK(renamed.code == 65);

@@ -222,6 +222,8 @@ ModelCard read_model_card(const Metadata& metadata, const std::string& path) {
           .version = text_or(metadata, kVersionKey, "?")};
 }
 
+std::string_view set_of_card(const job::JobSpec& job) { return job.data.test ? "data.test" : "data.train"; }
+
 std::vector<std::string> differences_of_scale(const ModelCard& was, const ModelCard& now,
                                               std::string_view set, std::string_view when) {
   std::vector<std::string> lines;

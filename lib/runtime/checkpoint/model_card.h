@@ -50,6 +50,9 @@ Metadata to_metadata(const ModelCard& card);
 // newer fleetrun.
 ModelCard read_model_card(const Metadata& metadata, const std::string& path);
 
+// The key of the data set whose mean and std make_model_card() takes: "data.test", or "data.train" without a test set.
+std::string_view set_of_card(const job::JobSpec& job);
+
 // A warning for each of the size of the images, data.mean and data.std that differs: "warning: data.train.mean is [1], and was [2] when the
 // checkpoint was written".
 // `set` is the key of the data set from which `now` has its values, and `when` ends the sentence.

@@ -124,11 +124,11 @@ Progress begin_or_resume(const job::JobSpec& job, const DataSets& data, const Lo
 }
 
 // A file of other frameworks does not say how its pixels were scaled.
-std::vector<std::string> differences_of_scale(const Metadata& was, const std::string& path,
+std::vector<std::string> differences_of_scale(const Metadata& was, const job::JobSpec& job,
                                               const ModelCard& card) {
   if (!was.contains("model.name")) return {};
   try {
-    return differences_of_scale(read_model_card(was, path), card, "data.train",
+    return differences_of_scale(read_model_card(was, *job.model.pretrained), card, set_of_card(job),
                                 "when the weights of model.pretrained were trained");
   } catch (const Error&) {
     return {};
@@ -153,14 +153,14 @@ void warn_of_units(const job::DataSetSpec& set, std::ostream& out) {
 }
 
 // Of a training that begins with the weights of the file.
-void warn_of_pretrained(const job::ModelSpec& model, const ModelCard& card, std::ostream& out) {
-  if (!model.pretrained) return;
-  const UniqueFd fd(::open(model.pretrained->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+void warn_of_pretrained(const job::JobSpec& job, const ModelCard& card, std::ostream& out) {
+  if (!job.model.pretrained) return;
+  const UniqueFd fd(::open(job.model.pretrained->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return;
   const Metadata was = read_metadata(fd.get());
   for (const std::string& line : {difference_of_classes(was, card), difference_of_split(was, card)})
     if (!line.empty()) out << line << std::endl;
-  for (const std::string& line : differences_of_scale(was, *model.pretrained, card)) out << line << std::endl;
+  for (const std::string& line : differences_of_scale(was, job, card)) out << line << std::endl;
 }
 
 // Every rank checks it, rank 0 says what it found.
@@ -242,7 +242,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   const UniqueFd claim = make_folders(job, world.env, trainer);
 
   const Progress progress = begin_or_resume(job, data, loaders, checkpoints);
-  if (world.env.rank == 0 && progress.first_step == 0) warn_of_pretrained(job.model, card, out);
+  if (world.env.rank == 0 && progress.first_step == 0) warn_of_pretrained(job, card, out);
   announce_length(job, world.env, progress, out);
   Run run = {job, world, page, out, data, trainer, loaders, checkpoints, observers, card, claim, progress};
   run.scores.scale = trainer.loss_scale();

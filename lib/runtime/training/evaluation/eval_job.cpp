@@ -111,8 +111,8 @@ std::vector<std::string> check_samples(const job::JobSpec& job, const std::optio
                                        const DataSets& data, const ModelFacts& facts) {
   std::vector<std::string> lines;
   if (card)
-    lines = differences_of_pixels(*card, make_model_card(job, facts, {}),
-                                  job.data.test ? "data.test" : "data.train", "when the model was trained");
+    lines = differences_of_pixels(*card, make_model_card(job, facts, {}), set_of_card(job),
+                                  "when the model was trained");
   const std::vector<std::string>& known = card ? card->class_names : data.train->class_names();
   if (const std::string note =
           compare_labels(*data.test, path_of(*job::evaluated_set(job.data)), known, facts.classes);

@@ -234,12 +234,12 @@ void tell_differences(const TrainingState& saved, const TrainingState& now, cons
     out << fmt::format("{} now, {} before", describe_ranks(now), describe_ranks(saved)) << std::endl;
 }
 
-void tell_other_pixels(const Checkpoint& checkpoint, const ModelCard& now, std::ostream& out) {
+void tell_other_pixels(const Checkpoint& checkpoint, const CheckpointedTraining& training) {
   const std::optional<ModelCard> saved = card_of(checkpoint);
   if (!saved) return;
-  for (const std::string& line :
-       differences_of_pixels(*saved, now, "data.train", "when the checkpoint was written"))
-    out << line << std::endl;
+  for (const std::string& line : differences_of_pixels(*saved, training.card, set_of_card(training.job),
+                                                       "when the checkpoint was written"))
+    training.out << line << std::endl;
 }
 
 // Returns where the training goes on. On rank 0, which has the parameters then.
@@ -263,7 +263,7 @@ TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batche
   if (const std::string line = difference_of_rate(training.job, checkpoint.state, point, batches);
       !line.empty())
     training.out << line << std::endl;
-  tell_other_pixels(checkpoint, training.card, training.out);
+  tell_other_pixels(checkpoint, training);
   return point;
 }
 
