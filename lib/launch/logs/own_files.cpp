@@ -75,8 +75,11 @@ Error in_the_way(const std::string& path, const FileFacts& found, bool changed) 
         "choose another folder for the logs with --log_dir, or ask its owner to remove it");
   const std::string_view why = changed ? "that was changed or copied after a run of fleetrun left it there"
                                        : "that no run of fleetrun left there";
-  return Error(ErrorKind::create, fmt::format("{} is in the way: {} {}", path, describe(found.kind), why),
-               "move it away, or choose another folder for the logs with --log_dir");
+  return Error(
+      ErrorKind::create, fmt::format("{} is in the way: {} {}", path, describe(found.kind), why),
+      changed
+          ? "move it away, or the whole folder if that was copied; or choose another folder for the logs with --log_dir"
+          : "move it away, or choose another folder for the logs with --log_dir");
 }
 
 Error cannot_create(const std::string& path, int code) {
