@@ -1,6 +1,7 @@
 #include "runtime/exec/algorithm_cache.h"
 
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -53,8 +54,13 @@ std::string cache_folder(const Environment& environment) {
   const std::string cache = environment.get_or("XDG_CACHE_HOME", "");
   if (cache.starts_with('/')) return cache + "/fleetrun";  // the specification has relative ones ignored
   const std::string home = environment.get_or("HOME", "");
-  if (!home.empty()) return home + "/.cache/fleetrun";
-  throw Error(ErrorKind::config, "none of FLEETRUN_CACHE_DIR, XDG_CACHE_HOME and HOME names a folder");
+  if (home.empty())
+    throw Error(ErrorKind::config, "none of FLEETRUN_CACHE_DIR, XDG_CACHE_HOME and HOME names a folder");
+  std::error_code problem;
+  if (!std::filesystem::is_directory(home, problem))
+    throw Error(ErrorKind::config, fmt::format("HOME is {}, which is no folder", home),
+                "FLEETRUN_CACHE_DIR names another folder");
+  return home + "/.cache/fleetrun";
 }
 
 AlgorithmCache::AlgorithmCache(const std::string& folder, std::string place)

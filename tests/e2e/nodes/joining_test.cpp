@@ -296,13 +296,14 @@ TEST_CASE("a key that others may read is refused") {
 
 TEST_CASE("without a home for the key, the error names --key_file") {
   Cluster cluster(2);
-  cluster.set(0, "HOME", "/nonexistent");
+  const std::string nowhere = cluster.shared() / "nowhere";
+  cluster.set(0, "HOME", nowhere);
   cluster.start(0, {FAKE_WORKER});
   const ChildResult end = cluster.end_of(0);
   CHECK(end.code == 66);
-  CHECK(end.err ==
-        "fleetrun: error: making /nonexistent/.fleetrun: No such file or directory (errno 2)\n"
-        "  hint: --key_file names another file for the key of all nodes\n");
+  CHECK(end.err == "fleetrun: error: making " + nowhere +
+                       "/.fleetrun: No such file or directory (errno 2)\n"
+                       "  hint: --key_file names another file for the key of all nodes\n");
 }
 
 TEST_CASE("a key that is a FIFO is refused at once") {

@@ -90,14 +90,23 @@ TEST_CASE("the folder is FLEETRUN_CACHE_DIR, else fleetrun's in the user's cache
   Environment environment;
   CHECK(complaint([&] { cache_folder(environment); }) ==
         "78 none of FLEETRUN_CACHE_DIR, XDG_CACHE_HOME and HOME names a folder");
-  environment.set("HOME", "/home/me");
-  CHECK(cache_folder(environment) == "/home/me/.cache/fleetrun");
+  const TemporaryFolder home;
+  environment.set("HOME", home.path());
+  CHECK(cache_folder(environment) == home / ".cache/fleetrun");
   environment.set("XDG_CACHE_HOME", "not/absolute");
-  CHECK(cache_folder(environment) == "/home/me/.cache/fleetrun");
+  CHECK(cache_folder(environment) == home / ".cache/fleetrun");
   environment.set("XDG_CACHE_HOME", "/var/cache/me");
   CHECK(cache_folder(environment) == "/var/cache/me/fleetrun");
   environment.set("FLEETRUN_CACHE_DIR", "/here");
   CHECK(cache_folder(environment) == "/here");
+}
+
+TEST_CASE("a home that is not there is not made") {
+  const TemporaryFolder folder;
+  Environment environment;
+  environment.set("HOME", folder / "nowhere");
+  CHECK(complaint([&] { cache_folder(environment); }) ==
+        "78 HOME is " + folder / "nowhere" + ", which is no folder");
 }
 
 }  // namespace
