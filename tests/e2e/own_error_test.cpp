@@ -8,24 +8,31 @@
 namespace fleetrun::own_error_test {
 namespace {
 
-// Rank 1 fails by itself. While Python leaves it, a destructor says that a connection of its own is lost. Rank 0 then fails, too.
+// Rank 1 fails by itself. When it has ended, rank 0 fails because of that, in other words than those of a lost connection.
+ChildResult run_with_failing_rank_1(const Launch& launch, const std::string& part) {
+  launch.folder.write("fail.py", "import sys\n" + part);
+  launch.folder.write("train.py",
+                      "import os, time\n"
+                      "if os.environ['RANK'] == '1':\n"
+                      "    os.symlink(str(os.getpid()), 'pid')\n"
+                      "    os.execvp('python3', ['python3', '-u', 'fail.py'])\n"
+                      "while not os.path.islink('pid'): time.sleep(0.01)\n"
+                      "pid = os.readlink('pid')\n"
+                      "while os.path.exists(f'/proc/{pid}/exe'): time.sleep(0.01)\n"
+                      "raise RuntimeError('unpack requires a buffer of 4 bytes')\n");
+  return launch.run_words({"--nproc_per_node=2", "train.py"});
+}
+
 TEST_CASE(
     "hunt 78: a connection that a destructor loses while Python leaves the rank does not replace the cause") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
-  launch.folder.write("train.py",
-                      "import os, time\n"
-                      "class Loader:\n"
-                      "    def __del__(self):\n"
-                      "        open('failed', 'w')\n"
-                      "        raise ConnectionResetError(104, 'Connection reset by peer')\n"
-                      "if os.environ['RANK'] == '1':\n"
-                      "    loader = Loader()\n"
-                      "    raise ValueError('label 1000 is out of range')\n"
-                      "while not os.path.exists('failed'): time.sleep(0.01)\n"
-                      "time.sleep(0.5)\n"
-                      "raise RuntimeError('unpack requires a buffer of 4 bytes')\n");
-  const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
+  const ChildResult result = run_with_failing_rank_1(
+      launch,
+      "class Loader:\n"
+      "    def __del__(self): raise ConnectionResetError(104, 'Connection reset by peer')\n"
+      "loader = Loader()\n"
+      "raise ValueError('label 1000 is out of range')\n");
   CHECK(result.code == 1);
   CHECK_MESSAGE(contains(result.err, "fleetrun: ValueError: label 1000 is out of range ("), result.err);
   CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
@@ -36,25 +43,18 @@ TEST_CASE(
 TEST_CASE("hunt 78: a thread that loses its connection while the rank fails does not replace the cause") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
-  launch.folder.write("train.py",
-                      "import os, sys, time\n"
-                      "if os.environ['RANK'] == '1':\n"
-                      "    sys.stderr.write('''Traceback (most recent call last):\n"
-                      "Exception in thread Thread-1 (pin):\n"
-                      "Traceback (most recent call last):\n"
-                      "  File \"threading.py\", line 1045, in _bootstrap_inner\n"
-                      "    self.run()\n"
-                      "ConnectionResetError: [Errno 104] Connection reset by peer\n"
-                      "  File \"train.py\", line 34, in <module>\n"
-                      "    main()\n"
-                      "ValueError: label 1000 is out of range\n''')\n"
-                      "    sys.stderr.flush()\n"
-                      "    open('failed', 'w')\n"
-                      "    os._exit(1)\n"
-                      "while not os.path.exists('failed'): time.sleep(0.01)\n"
-                      "time.sleep(0.5)\n"
-                      "raise RuntimeError('unpack requires a buffer of 4 bytes')\n");
-  const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
+  const ChildResult result =
+      run_with_failing_rank_1(launch,
+                              "sys.stderr.write(\"\"\"Traceback (most recent call last):\n"
+                              "Exception in thread Thread-1 (pin):\n"
+                              "Traceback (most recent call last):\n"
+                              "  File \"threading.py\", line 1045, in _bootstrap_inner\n"
+                              "    self.run()\n"
+                              "ConnectionResetError: [Errno 104] Connection reset by peer\n"
+                              "  File \"train.py\", line 34, in <module>\n"
+                              "    main()\n"
+                              "ValueError: label 1000 is out of range\n\"\"\")\n"
+                              "sys.exit(1)\n");
   CHECK(result.code == 1);
   CHECK_MESSAGE(contains(result.err, "fleetrun: ValueError: label 1000 is out of range ("), result.err);
   CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
