@@ -62,15 +62,17 @@ TEST_CASE("a file that is not a list of algorithms is reported, and made anew by
   const AlgorithmCache cache(folder.path(), kPlace);
   const std::string name = std::filesystem::path(cache.path()).filename();
   const std::string refused = fmt::format("65 {} is not a list of algorithms: ", cache.path());
-  for (const auto& [content, why] :
-       {std::pair{"{\"place\":", "line 1: "}, std::pair{"[]", "its place is not"},
-        std::pair{R"({"place": "elsewhere", "algorithms": {}})", "its place is not"},
-        std::pair{R"({"place": "node1, a processor, a library 1.0"})", "it has none"},
-        std::pair{R"({"place": "node1, a processor, a library 1.0", "algorithms": {"a": 1}})",
-                  "an algorithm is not a text"}}) {
-    CAPTURE(content);
-    folder.write(name, content);
-    CHECK(complaint([&] { cache.read(); }).starts_with(refused + why));
+  struct Case {
+    const char *content, *why;
+  };
+  for (const Case& one : {Case{"{\"place\":", "line 1: "}, Case{"[]", "its place is not"},
+                          Case{R"({"place": "elsewhere", "algorithms": {}})", "its place is not"},
+                          Case{R"({"place": "node1, a processor, a library 1.0"})", "it has none"},
+                          Case{R"({"place": "node1, a processor, a library 1.0", "algorithms": {"a": 1}})",
+                               "an algorithm is not a text"}}) {
+    CAPTURE(one.content);
+    folder.write(name, one.content);
+    CHECK(complaint([&] { cache.read(); }).starts_with(refused + one.why));
     CHECK(cache.add({{"a", "direct"}}) == Choices{{"a", "direct"}});
     CHECK(cache.read() == Choices{{"a", "direct"}});
   }
