@@ -165,7 +165,7 @@ TEST_CASE("hunt 54: a rank that ends by itself while the death of its peer waits
 }
 
 // Rank 1 has an uncaught exception, closes its connections, and loses two of them itself while it leaves its `with` blocks.
-TEST_CASE("hunt 81: the first error of a rank is told although its cleanup has lost connections twice") {
+TEST_CASE("hunt 81: the report has the first error of a rank whose cleanup then loses two connections") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   const ChildResult result =

@@ -161,7 +161,7 @@ class NcclLibrary : public CollectiveLibrary {
         cudaSetDevice(device_.options().index);
         device_.drop_recordings();
       });
-    } catch (const std::system_error&) {  // there is no thread
+    } catch (const std::system_error&) {  // the system refuses another thread
       device_.drop_recordings();
     }
     ncclCommAbort(comm_);

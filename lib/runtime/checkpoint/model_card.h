@@ -50,7 +50,7 @@ Metadata to_metadata(const ModelCard& card);
 // newer fleetrun.
 ModelCard read_model_card(const Metadata& metadata, const std::string& path);
 
-// The key of the data set whose mean and std make_model_card() takes: "data.test", or "data.train" without a test set.
+// make_model_card() takes mean and std from this data set: "data.test" if the job has a test set, else "data.train".
 std::string_view set_of_card(const job::JobSpec& job);
 
 // A warning for each of the size of the images, data.mean and data.std that differs: "warning: data.train.mean is [1], and was [2] when the

@@ -58,7 +58,7 @@ std::string cache_folder(const Environment& environment) {
     throw Error(ErrorKind::config, "none of FLEETRUN_CACHE_DIR, XDG_CACHE_HOME and HOME names a folder");
   std::error_code problem;
   if (!std::filesystem::is_directory(home, problem))
-    throw Error(ErrorKind::config, fmt::format("HOME is {}, which is no folder", home),
+    throw Error(ErrorKind::config, fmt::format("HOME is {}, which is not a folder", home),
                 "FLEETRUN_CACHE_DIR names another folder");
   return home + "/.cache/fleetrun";
 }

@@ -14,7 +14,7 @@ namespace fleetrun::runtime {
 using Choices = std::map<std::string, std::string>;  // algorithm by problem
 
 // FLEETRUN_CACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/fleetrun.
-// Throws Error(config) when the environment does not say where that is, or there is no home.
+// Throws Error(config) if the environment does not name a folder, or if HOME does not exist.
 std::string cache_folder(const Environment& environment);
 
 class AlgorithmCache {

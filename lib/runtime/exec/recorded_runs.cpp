@@ -51,8 +51,8 @@ bool RecordedRuns::record(std::unique_ptr<Recording>& recording, const std::func
   return true;
 }
 
-// Null: the device cannot record it. If a run cannot be done at all, the next one, which is not recorded, says so. But a rank that is lost
-// is no matter of recording: throws.
+// Returns null if the device cannot record the run. The run is then given without a recording, and fails itself if it cannot be done at all.
+// Throws Error(temporary) if another rank was lost meanwhile.
 std::unique_ptr<Recording> RecordedRuns::recording_of(const std::function<void()>& give) {
   try {
     streams_.begin_recording();

@@ -424,8 +424,8 @@ std::string said_when_rank_1_ends_in(int step) {
       train(ranks, false, training, folder / "weights");
     } catch (const Error& error) {
       folder.write("said", error.message());
-      ::_exit(
-          0);  // as a worker does, whose device is gone before the communicators that it left to the world
+      // As a worker does. Its device has ended before the communicators, so nobody may destroy them.
+      ::_exit(0);
     }
   });
   wait_for_all(world, 2);

@@ -71,7 +71,7 @@ TEST_CASE("L5: Ctrl-C pressed twice at a terminal kills at once, however quick t
 }
 
 // As in `ssh -t host fleetrun`, where no shell could continue it.
-TEST_CASE("hunt 84: Ctrl-Z has no effect where nobody could continue the run, and Ctrl-C still ends it") {
+TEST_CASE("hunt 84: if no shell could continue the run, it ignores Ctrl-Z, and Ctrl-C ends it") {
   for (const bool below_shell : {false, true}) {
     CAPTURE(below_shell);
     const Launch launch;

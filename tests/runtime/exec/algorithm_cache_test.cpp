@@ -108,7 +108,7 @@ TEST_CASE("a home that is not there is not made") {
   Environment environment;
   environment.set("HOME", folder / "nowhere");
   CHECK(complaint([&] { cache_folder(environment); }) ==
-        "78 HOME is " + folder / "nowhere" + ", which is no folder");
+        "78 HOME is " + folder / "nowhere" + ", which is not a folder");
 }
 
 }  // namespace
