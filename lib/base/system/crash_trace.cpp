@@ -26,7 +26,7 @@ void write_text(std::string_view text) {
 // The disposition is the default again: raised once more, the signal ends us when the handler returns.
 void tell_where(int number) {
   write_text(who_text.data());
-  write_text(": crashed by SIG");
+  write_text(kCrashHeadline);
   write_text(::sigabbrev_np(number));
   write_text("; backtrace:\n");
   std::array<void*, kMostFrames> frames{};

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/system/crash_trace.h"
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
 #include "launch/logs/escapes.h"
@@ -57,6 +58,17 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t count) {
   }
   std::reverse(lines.begin(), lines.end());
   return lines;
+}
+
+std::vector<std::string> last_lines_of_failure(std::string_view text, std::size_t count) {
+  const std::size_t crash = text.rfind(kCrashHeadline);
+  const bool ends_with_frame = text.ends_with("]\n");
+  if (crash == std::string_view::npos || !ends_with_frame) return last_lines(text, count);
+  std::string_view trace = text.substr(text.rfind('\n', crash) + 1);
+  if (static_cast<std::size_t>(std::count(trace.begin(), trace.end(), '\n')) <= count) return last_lines(text, count);
+  std::size_t end = 0;
+  for (std::size_t line = 0; line < count; ++line) end = trace.find('\n', end) + 1;
+  return last_lines(trace.substr(0, end), count);
 }
 
 std::vector<std::string> read_last_lines(const LogFile& file, std::size_t count) {

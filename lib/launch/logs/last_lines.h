@@ -22,6 +22,10 @@ int problem_of_reading(const LogFile& file);
 // longer than a screen takes.
 std::vector<std::string> last_lines(std::string_view text, std::size_t count);
 
+// The last lines of the log of a rank that failed. If the log ends with the backtrace of a crash that has more lines than
+// `count`, they are its first lines: the headline and the innermost frames.
+std::vector<std::string> last_lines_of_failure(std::string_view text, std::size_t count);
+
 std::vector<std::string> read_last_lines(const LogFile& file, std::size_t count);
 
 // Not longer than `most` bytes; what is cut off is "...".

@@ -178,7 +178,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   report.logs.at(static_cast<std::size_t>(rank)) = log.path;
   if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
   LogEnds ends = {.first = read_log_end(log, kLogEnd, words.size)};
-  report.last_lines = last_lines(ends.first, kLastLines);
+  report.last_lines = last_lines_of_failure(ends.first, kLastLines);
   report.log_problem = ends.first.empty() ? problem_of_reading(log) : 0;
   if (others) {
     ends.other = read_log_end(others->log, kLogEnd, others->size);

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
@@ -35,6 +36,22 @@ TEST_CASE("hunt 19: of a row that nested progress bars have redrawn, the last li
   CHECK(last_lines(log + "\nTraceback\nKeyError: 1\n", 4) ==
         std::vector<std::string>{"batch 99", "", "Traceback", "KeyError: 1"});
   CHECK(last_lines(log, 30) == std::vector<std::string>{"start", "batch 99"});
+}
+
+TEST_CASE("of a backtrace that is longer than the last lines, the headline and the innermost frames are shown") {
+  const auto log_with_frames = [](int frames) {
+    std::string log = "[Epoch 0, batch 0] loss: 1.42579\nrank 1: crashed by SIGSEGV; backtrace:\n";
+    for (int i = 0; i < frames; ++i) log += fmt::format("frame {}(+0x1)[0x7f00]\n", i);
+    return log;
+  };
+  const Words longer = {"rank 1: crashed by SIGSEGV; backtrace:", "frame 0(+0x1)[0x7f00]", "frame 1(+0x1)[0x7f00]"};
+  CHECK(last_lines_of_failure(log_with_frames(9), 3) == longer);
+  CHECK(last_lines_of_failure(log_with_frames(3), 3) == longer);
+  CHECK(last_lines_of_failure(log_with_frames(2), 3) == longer);
+  const Words shorter = {"[Epoch 0, batch 0] loss: 1.42579", longer[0], longer[1]};
+  CHECK(last_lines_of_failure(log_with_frames(1), 3) == shorter);
+  // A crash of an earlier attempt, after which the log goes on, is not the end of this one.
+  CHECK(last_lines_of_failure(log_with_frames(9) + "rank 1: joined\n", 1) == Words{"rank 1: joined"});
 }
 
 TEST_CASE("the end of the first bytes of a log is read, at most what there is") {
