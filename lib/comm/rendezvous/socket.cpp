@@ -24,6 +24,8 @@ namespace fleetrun::comm {
 namespace {
 
 constexpr auto kConnectRetryPause = std::chrono::milliseconds(100);  // far below any deadline of a rendezvous
+constexpr auto kConnectPatience =
+    std::chrono::milliseconds(1000);  // with each of several addresses of a name
 // How often who waits looks at the connection: well under the time after which a silent peer is lost.
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
 
@@ -81,7 +83,10 @@ Socket Socket::connect(const Endpoint& peer, Deadline deadline) {
     const Addresses addresses = resolve(peer);
     for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
       UniqueFd fd;
-      problem = try_connect(*address, deadline, fd);
+      const bool is_only_one = addresses->ai_next == nullptr;
+      const Deadline patience(is_only_one ? deadline.remaining()
+                                          : std::min(deadline.remaining(), kConnectPatience));
+      problem = try_connect(*address, patience, fd);
       if (problem == 0) return Socket(std::move(fd), peer);
     }
     std::this_thread::sleep_for(std::min(kConnectRetryPause, deadline.remaining()));

@@ -65,7 +65,8 @@ std::vector<std::string> last_lines_of_failure(std::string_view text, std::size_
   const bool ends_with_frame = text.ends_with("]\n");
   if (crash == std::string_view::npos || !ends_with_frame) return last_lines(text, count);
   std::string_view trace = text.substr(text.rfind('\n', crash) + 1);
-  if (static_cast<std::size_t>(std::count(trace.begin(), trace.end(), '\n')) <= count) return last_lines(text, count);
+  if (static_cast<std::size_t>(std::count(trace.begin(), trace.end(), '\n')) <= count)
+    return last_lines(text, count);
   std::size_t end = 0;
   for (std::size_t line = 0; line < count; ++line) end = trace.find('\n', end) + 1;
   return last_lines(trace.substr(0, end), count);

@@ -23,6 +23,7 @@ namespace {
 namespace wire = store_protocol;
 
 constexpr std::chrono::milliseconds kFirstPause(10), kLongestPause(500);  // between tries to connect
+constexpr auto kConnectPatience = std::chrono::seconds(1);                // with each of several addresses
 constexpr auto kAnswerPatience = std::chrono::seconds(5);                 // to a handshake
 constexpr int kFirstEchoes = 8;                        // in a row, for a good estimate of the clock
 constexpr auto kOffsetAge = std::chrono::seconds(60);  // clocks drift: an older estimate is replaced
@@ -32,10 +33,10 @@ std::int64_t in_ns(TimePoint time) { return time.time_since_epoch() / std::chron
 
 }  // namespace
 
-NodeLink::NodeLink(EventLoop& loop, const Endpoint& first_node, const NodeKey& key, Listener listener,
+NodeLink::NodeLink(EventLoop& loop, std::vector<Endpoint> addresses, const NodeKey& key, Listener listener,
                    std::string_view wanted)
     : loop_(loop),
-      first_node_(first_node),
+      addresses_(std::move(addresses)),
       key_(key),
       listener_(std::move(listener)),
       wanted_(wanted),
@@ -53,22 +54,35 @@ void NodeLink::close() {
   state_ = State::lost;
 }
 
+const Endpoint& NodeLink::address() const {
+  return addresses_[static_cast<std::size_t>(tries_) % addresses_.size()];
+}
+
+// Of a try that gets no answer, the problem is noted. If there is another address, it is the next one's turn.
+void NodeLink::bound_try(Clock::duration patience, const std::string& problem) {
+  timer_.call_at(Clock::now() + patience, [this, problem] {
+    if (addresses_.size() > 1) return retry(problem);
+    problem_ = problem;
+  });
+}
+
 void NodeLink::connect() {
-  const SocketAddress address = SocketAddress::from(first_node_).value();
-  fd_ = UniqueFd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const SocketAddress to = SocketAddress::from(address()).value();
+  fd_ = UniqueFd(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd_)
     throw Error(ErrorKind::os, fmt::format("connecting to the first node: {}", describe_errno(errno)));
   const int on = 1;
   ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   send_small_packets(fd_.get());  // nodes meet, and the doctor can examine them, where full packets are lost
-  if (::connect(fd_.get(), address.data(), address.size()) != 0 && errno != EINPROGRESS)
+  if (::connect(fd_.get(), to.data(), to.size()) != 0 && errno != EINPROGRESS)
     return retry(describe_errno(errno));
+  if (addresses_.size() > 1) bound_try(kConnectPatience, "no answer");
   loop_.when_writable(fd_.get(), [this] { on_connected(); });
 }
 
 // The first node may not have begun.
 void NodeLink::retry(const std::string& problem) {
-  problem_ = problem;
+  problem_ = addresses_.size() > 1 ? fmt::format("{}: {}", address().describe(), problem) : problem;
   ++tries_;
   if (fd_) loop_.forget(fd_.get());
   fd_.reset();
@@ -90,8 +104,7 @@ void NodeLink::on_connected() {
   loop_.watch_readable(fd_.get(), [this] { read(); });
   output_ += wire::encode(hello_);
   challenge_.reset();
-  timer_.call_at(Clock::now() + kAnswerPatience,
-                 [this] { problem_ = "something listens there and does not answer as fleetrun does"; });
+  bound_try(kAnswerPatience, "something listens there and does not answer as fleetrun does");
   write();
 }
 
@@ -169,12 +182,11 @@ void NodeLink::fail_over_key(const std::string& munge_problem) {
   const std::string by_munge =
       munge_problem.empty() ? "" : fmt::format("; MUNGE does not share it: {}", munge_problem);
   throw Error(
-      ErrorKind::protocol,
-      fmt::format("{} has another key than this node{}", first_node_.describe(), by_munge),
+      ErrorKind::protocol, fmt::format("{} has another key than this node{}", address().describe(), by_munge),
       key_.by_munge
           ? fmt::format(
                 "copy it: scp {}:.fleetrun/key ~/.fleetrun/key; or name one with --key_file on all nodes",
-                bracketed(first_node_.host))
+                bracketed(address().host))
           : fmt::format("copy the key of the first node to {} of this node", key_.file));
 }
 

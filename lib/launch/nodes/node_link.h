@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/run/store_protocol.h"
 #include "base/system/endpoint.h"
@@ -39,8 +40,9 @@ class NodeLink {
     std::function<void(const std::string& why)> on_lost;  // called once, as the last callback
   };
 
-  // The host of `first_node` is a numeric address. `loop` outlives the link. `wanted`: kFirstNode, kSuccessor, or kRival with a mark.
-  NodeLink(EventLoop& loop, const Endpoint& first_node, const NodeKey& key, Listener listener,
+  // `addresses`, at least one, are those of the first node, and their hosts are numeric. The link tries them in turn. `loop` outlives
+  // the link. `wanted`: kFirstNode, kSuccessor, or kRival with a mark.
+  NodeLink(EventLoop& loop, std::vector<Endpoint> addresses, const NodeKey& key, Listener listener,
            std::string_view wanted = kFirstNode);
   ~NodeLink();
   NodeLink(const NodeLink&) = delete;
@@ -60,6 +62,8 @@ class NodeLink {
   enum class State { connecting, shaking_hands, open, lost };
 
   void connect();
+  const Endpoint& address() const;  // of this try
+  void bound_try(Clock::duration patience, const std::string& problem);
   void retry(const std::string& problem);
   void on_connected();
   void read();
@@ -76,7 +80,7 @@ class NodeLink {
   void lose(const std::string& why);
 
   EventLoop& loop_;
-  const Endpoint first_node_;
+  const std::vector<Endpoint> addresses_;
   NodeKey key_;
   const Listener listener_;
   const std::string wanted_;

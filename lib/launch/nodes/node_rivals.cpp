@@ -35,7 +35,7 @@ void NodeSession::look_for_rivals() {
         on_rival(other, rivals_[place]->local_address(), !note->missing.empty());
     };
     rivals_.push_back(std::make_unique<NodeLink>(
-        loop_, other, options_.key,
+        loop_, std::vector{other}, options_.key,
         NodeLink::Listener{.on_open = [] {}, .on_message = on_message, .on_lost = [](const auto&) {}},
         std::string(kRival) + rival_mark()));
   }

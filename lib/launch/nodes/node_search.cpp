@@ -12,7 +12,7 @@ void NodeSearch::ask(const Endpoint& node) {
   if (std::ranges::any_of(links_, [&](const Asked& one) { return one.node == node; })) return;
   NodeLink::Listener listener = listener_;
   listener.on_open = [this, node] { found(node); };
-  links_.push_back({node, std::make_unique<NodeLink>(loop_, node, key_, listener, kSuccessor)});
+  links_.push_back({node, std::make_unique<NodeLink>(loop_, std::vector{node}, key_, listener, kSuccessor)});
 }
 
 // Called by the link that is found, which therefore stays.

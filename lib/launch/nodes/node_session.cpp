@@ -104,7 +104,7 @@ NodeLink::Listener NodeSession::listener() {
 }
 
 void NodeSession::link_to_first() {
-  link_ = std::make_unique<NodeLink>(loop_, options_.members.meeting, options_.key, listener());
+  link_ = std::make_unique<NodeLink>(loop_, options_.members.meetings(), options_.key, listener());
 }
 
 // This node may come (back) to an elastic run that another node has taken over. So until it has a place, it asks all nodes
@@ -125,7 +125,7 @@ std::vector<Endpoint> NodeSession::possible_successors() const {
     if (node != members.node_rank)
       nodes.push_back({members.addresses[static_cast<std::size_t>(node)], members.meeting.port});
   if (!members.addresses.empty()) return nodes;
-  nodes.push_back(members.meeting);
+  nodes = members.meetings();
   for (const std::string& address : options_.possible_successors)
     nodes.push_back({address, members.meeting.port});
   return nodes;
@@ -257,7 +257,9 @@ void NodeSession::stop_waiting(const std::string& why, int exit_code) {
 }
 
 std::string NodeSession::place_of_first() const {
-  return fmt::format("{} at {}", name_of_first(), options_.members.meeting.describe());
+  std::vector<std::string> places;
+  for (const Endpoint& meeting : options_.members.meetings()) places.push_back(meeting.describe());
+  return fmt::format("{} at {}", name_of_first(), fmt::join(places, " or "));
 }
 
 std::string NodeSession::describe_wait_for_first() const {

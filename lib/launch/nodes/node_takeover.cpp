@@ -103,7 +103,7 @@ bool NodeSession::serve_as_successor() {
                         .meet = Succession::kTurn};
   options_.join.coordinates = true;
   server_ = std::make_unique<NodeServer>(loop_, std::move(listening), options_.key, std::move(options));
-  link_ = std::make_unique<NodeLink>(loop_, own, options_.key, listener(), kSuccessor);
+  link_ = std::make_unique<NodeLink>(loop_, std::vector{own}, options_.key, listener(), kSuccessor);
   std::string line = "this node takes over from the first node if more than half of the nodes meet here";
   if (options_.members.addresses.empty())
     line += fmt::format("; nodes that come from now on need --master={}{}", own.describe(),

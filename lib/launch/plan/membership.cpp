@@ -35,6 +35,16 @@ bool is_here(const std::string& address, const HostFacts& host) {
          std::find(host.addresses.begin(), host.addresses.end(), address) != host.addresses.end();
 }
 
+// A host may have an address that it does not see, such as that of a gateway before it.
+NamedNode with_own_address_first(NamedNode node, const HostFacts& host) {
+  const auto is_own = [&](const std::string& address) {
+    return std::ranges::find(host.addresses, address) != host.addresses.end();
+  };
+  const auto own = std::ranges::find_if(node.others, is_own);
+  if (!is_own(node.address) && own != node.others.end()) std::swap(node.address, *own);
+  return node;
+}
+
 bool is_link_local(const std::string& address) {
   const auto parsed = SocketAddress::from(Endpoint{address, 0});
   return parsed && parsed->is_link_local();
@@ -201,6 +211,7 @@ Membership members_of_list(const LaunchOptions& options, const std::vector<Named
   members.host = own.name;
   members.address = own.address;
   members.may_be_first = members.node_rank == 0;
+  if (!members.may_be_first) members.meeting_elsewhere = nodes.front().others;
   for (const NamedNode& node : nodes) members.names.push_back(node.name);
   for (const NamedNode& node : nodes) members.addresses.push_back(node.address);
   return members;
@@ -250,7 +261,8 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
                     show_value(*options.nnodes.value)),
         fmt::format("--master=HOST:PORT names the first node; --ips lists all of them (docs/many-hosts.md){}",
                     given_as_flag ? "" : "; --nnodes=1 starts a run of this host alone"));
-  const std::string address = resolve_name(meeting->host);
+  const NamedNode first = with_own_address_first(resolve_node(meeting->host), host);
+  const std::string& address = first.address;
   if (address.empty())
     throw bad_members(fmt::format("this host cannot resolve {}, where the nodes meet", meeting->host));
   check_reach(address, meeting_source(options), meeting->host);
@@ -272,6 +284,7 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
           .host = options.host.value.value_or(""),
           .address = address_of_host(options, {address, meeting->port}),
           .meeting = {address, meeting->port},
+          .meeting_elsewhere = here && rank.value_or(0) == 0 ? std::vector<std::string>() : first.others,
           .may_be_first = here && rank.value_or(0) == 0,
           .names = {},
           .warning = warn_of_loopback(meeting->host, address, meeting_source(options))};
@@ -282,6 +295,12 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
 std::string Membership::name_of(int node) const {
   if (names.empty()) return fmt::format("node {}", node);
   return fmt::format("node {} ({})", node, names.at(static_cast<std::size_t>(node)));
+}
+
+std::vector<Endpoint> Membership::meetings() const {
+  std::vector<Endpoint> all = {meeting};
+  for (const std::string& elsewhere : meeting_elsewhere) all.push_back({elsewhere, meeting.port});
+  return all;
 }
 
 bool asks_for_several_nodes(const LaunchOptions& options) {
@@ -324,8 +343,9 @@ std::vector<NamedNode> resolve_names(const LaunchOptions& options) {
   return resolve_all(split_list(options.ips.value));
 }
 
-Membership resolve_membership(const LaunchOptions& options, const std::vector<NamedNode>& nodes,
+Membership resolve_membership(const LaunchOptions& options, std::vector<NamedNode> nodes,
                               const HostFacts& host) {
+  for (NamedNode& node : nodes) node = with_own_address_first(std::move(node), host);
   if (nodes.size() > 1) return members_of_list(options, nodes, host);
   if (nodes.size() == 1 && options.ips.origin != Origin::fallback && !named_meeting(options))
     throw bad_members(

@@ -18,14 +18,17 @@ struct Membership {
   int spares = 0;                // of `nodes`, those that stand by without ranks
   std::optional<int> node_rank;  // none: the first node assigns ranks in order of arrival
   std::string host;  // this node's address as the user wrote it; "": the one that reaches the meeting point
-  std::string address;                      // the same as a numeric address
-  Endpoint meeting;                         // where the first node waits for the others
-  bool may_be_first = false;                // the meeting point is on this host
+  std::string address;  // the same as a numeric address
+  Endpoint meeting;     // where the first node waits for the others
+  std::vector<std::string> meeting_elsewhere =
+      {};                     // or at one of these addresses of its name, as it sees them in another order
+  bool may_be_first = false;  // the meeting point is on this host
   std::vector<std::string> names;           // of all nodes, in order; none with --master
   std::vector<std::string> addresses = {};  // the same as numeric addresses
   std::string warning = {};                 // of a meeting point that other hosts cannot reach
 
-  std::string name_of(int node) const;  // "node 2 (10.0.0.3)"
+  std::string name_of(int node) const;     // "node 2 (10.0.0.3)"
+  std::vector<Endpoint> meetings() const;  // `meeting`, then those elsewhere
 };
 
 // Whether nodes may come and go during the run.
@@ -45,7 +48,7 @@ void note_flags_of_several_nodes(LaunchOptions& options);
 std::vector<NamedNode> resolve_names(const LaunchOptions& options);
 
 // `nodes` are those of --ips. Throws Error(usage) when the options contradict each other or the facts.
-Membership resolve_membership(const LaunchOptions& options, const std::vector<NamedNode>& nodes,
+Membership resolve_membership(const LaunchOptions& options, std::vector<NamedNode> nodes,
                               const HostFacts& host);
 
 }  // namespace fleetrun::launch

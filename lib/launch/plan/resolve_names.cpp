@@ -5,16 +5,32 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "base/system/socket_address.h"
 
 namespace fleetrun::launch {
 namespace {
 
+NamedNode resolve_node(const std::string& name, int family) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_family = family;
+  hints.ai_socktype = SOCK_STREAM;
+  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return {name, ""};
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  std::vector<std::string> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    std::string address = SocketAddress::from(*one->ai_addr).value().endpoint().host;
+    if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(std::move(address));
+  }
+  std::ranges::stable_partition(addresses, [](const std::string& address) { return !is_loopback(address); });
+  return {name, addresses.front(), {addresses.begin() + 1, addresses.end()}};
+}
+
 std::vector<NamedNode> resolve_all(const std::vector<std::string>& names, int family) {
   std::vector<NamedNode> nodes;
   nodes.reserve(names.size());
-  for (const std::string& name : names) nodes.push_back({name, resolve_name(name, family)});
+  for (const std::string& name : names) nodes.push_back(resolve_node(name, family));
   return nodes;
 }
 
@@ -22,18 +38,13 @@ bool has_address(const NamedNode& node) { return !node.address.empty(); }
 
 }  // namespace
 
-std::string resolve_name(const std::string& name, int family) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_family = family;
-  hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return "";
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  return SocketAddress::from(*found->ai_addr).value().endpoint().host;
-}
+std::string resolve_name(const std::string& name, int family) { return resolve_node(name, family).address; }
 
-std::string resolve_name(const std::string& name) {
-  const std::string four = resolve_name(name, AF_INET);
-  return four.empty() ? resolve_name(name, AF_INET6) : four;
+std::string resolve_name(const std::string& name) { return resolve_node(name).address; }
+
+NamedNode resolve_node(const std::string& name) {
+  NamedNode four = resolve_node(name, AF_INET);
+  return has_address(four) ? four : resolve_node(name, AF_INET6);
 }
 
 std::vector<NamedNode> resolve_all(const std::vector<std::string>& names) {

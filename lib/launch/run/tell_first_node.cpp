@@ -1,6 +1,7 @@
 #include "launch/run/tell_first_node.h"
 
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ NodeFailure cannot_join(const Membership& members, const Error& error) {
           .exit_code = error.exit_code()};
 }
 
-void tell(const Endpoint& first, const NodeKey& key, const Failed& failed) {
+void tell(const std::vector<Endpoint>& first, const NodeKey& key, const Failed& failed) {
   EventLoop loop;
   bool done = false;
   NodeLink* opened = nullptr;
@@ -45,7 +46,7 @@ void tell_first_node(const Membership& members, const LaunchOptions& options, co
                      const Error& error) {
   if (members.may_be_first || options.given_key) return;  // the fleetrun that gave the key watches this one
   try {
-    tell(members.meeting, find_node_key(options, environment),
+    tell(members.meetings(), find_node_key(options, environment),
          {.failure = cannot_join(members, error), .node_rank = members.node_rank, .host = probe_host().name});
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the first node cannot be told
   }

@@ -72,6 +72,13 @@ class Cluster {
 
   // Words that the node's fleetrun starts with, such as unshare and its flags.
   void start_after(int node, Words words) { before_[node] = std::move(words); }
+  // What the node sees as its /etc/hosts. Needs can_mount().
+  void set_hosts(int node, const std::string& lines) {
+    const std::string hosts = folder(node) + "/hosts";
+    std::ofstream(hosts) << lines;
+    start_after(node, {"/usr/bin/unshare", "-m", "/bin/sh", "-c",
+                       "mount --bind " + hosts + " /etc/hosts && exec \"$@\"", "sh"});
+  }
   void use(int node, const std::string& fleetrun) { programs_[node] = fleetrun; }
   void set(int node, const std::string& variable, const std::string& value) {
     environments_[node][variable] = value;

@@ -207,13 +207,10 @@ TEST_CASE("a list of endpoints that is too long for a variable goes by a file, a
   const auto name = [&](int node) {
     return "node" + std::to_string(node) + "." + label + "." + label + "." + label + ".test";
   };
-  const std::string hosts = cluster.shared().path() + "/hosts";
-  std::ofstream(hosts) << "127.0.0.1 " << name(0) << "\n127.0.0.2 " << name(1) << "\n";
   const std::string script =
       "[ -z \"$PADDLE_TRAINER_ENDPOINTS\" ] && echo $(sed -n \"$((RANK + 2))p\" $FLEETRUN_TRAINER_ENDPOINTS_FILE)";
   for (const int node : {0, 1}) {
-    cluster.start_after(node, {"/usr/bin/unshare", "-m", "/bin/sh", "-c",
-                               "mount --bind " + hosts + " /etc/hosts && exec \"$@\"", "sh"});
+    cluster.set_hosts(node, "127.0.0.1 " + name(0) + "\n127.0.0.2 " + name(1) + "\n");
     cluster.start_exactly(node,
                           {"--ips=" + name(0) + "," + name(1), "--node_rank=" + std::to_string(node),
                            "--master_port=" + std::to_string(cluster.port()),

@@ -38,13 +38,15 @@ TEST_CASE("hunt 19: of a row that nested progress bars have redrawn, the last li
   CHECK(last_lines(log, 30) == std::vector<std::string>{"start", "batch 99"});
 }
 
-TEST_CASE("of a backtrace that is longer than the last lines, the headline and the innermost frames are shown") {
+TEST_CASE(
+    "of a backtrace that is longer than the last lines, the headline and the innermost frames are shown") {
   const auto log_with_frames = [](int frames) {
     std::string log = "[Epoch 0, batch 0] loss: 1.42579\nrank 1: crashed by SIGSEGV; backtrace:\n";
     for (int i = 0; i < frames; ++i) log += fmt::format("frame {}(+0x1)[0x7f00]\n", i);
     return log;
   };
-  const Words longer = {"rank 1: crashed by SIGSEGV; backtrace:", "frame 0(+0x1)[0x7f00]", "frame 1(+0x1)[0x7f00]"};
+  const Words longer = {"rank 1: crashed by SIGSEGV; backtrace:", "frame 0(+0x1)[0x7f00]",
+                        "frame 1(+0x1)[0x7f00]"};
   CHECK(last_lines_of_failure(log_with_frames(9), 3) == longer);
   CHECK(last_lines_of_failure(log_with_frames(3), 3) == longer);
   CHECK(last_lines_of_failure(log_with_frames(2), 3) == longer);
