@@ -60,6 +60,8 @@ std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
     inputs.model.class_dim
         .reset();  // the ranks know which classes the model has, and name a folder that is none of them
   }
+  if (!options.eval.value.empty())
+    inputs.checkpoint = {.resume = "never"};  // no checkpoint replaces the model
   job::check_inputs(inputs);
   return job;
 }

@@ -172,5 +172,30 @@ TEST_CASE(
   CHECK(launch.folder.has("output/saved/" + first));
 }
 
+TEST_CASE("hunt 88: a training that resumes needs model.pretrained no more") {
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.epochs=1", "checkpoint.dir=null"}).code == 0);
+  fs::rename(launch.folder / "output/model.safetensors", launch.folder / "init.safetensors");
+  const Words words = {"train.epochs=2", "model.pretrained=init.safetensors"};
+  REQUIRE(train(launch, words).code == 0);
+  fs::remove(launch.folder / "init.safetensors");
+  Words more = words;
+  more[0] = "train.epochs=3";
+  const ChildResult resumed = train(launch, more);
+  REQUIRE_MESSAGE(resumed.code == 0, resumed.err);
+  CHECK(contains(resumed.out, "resuming from "));
+
+  more.emplace_back("checkpoint.resume=never");
+  const ChildResult anew = train(launch, more);
+  CHECK(anew.code == 66);
+  CHECK(contains(anew.err, "model.pretrained: " + launch.folder / "init.safetensors" + ": found nothing"));
+  // A folder that is no checkpoint.
+  for (const std::string& name : saved(launch)) fs::remove_all(launch.folder / ("output/saved/" + name));
+  fs::create_directory(launch.folder / "output/saved/notes");
+  const ChildResult without = train(launch, words);
+  CHECK(without.code == 66);
+  CHECK_MESSAGE(contains(without.err, "  while loading model.pretrained\n"), without.err);
+}
+
 }  // namespace
 }  // namespace fleetrun::restart_from_checkpoint_test

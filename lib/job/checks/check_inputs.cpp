@@ -61,8 +61,9 @@ bool check_input(const std::string& key, const std::string& path, Wanted wanted,
   return true;
 }
 
-int count_class_folders(const std::string& path) {
-  std::error_code ignored;  // a folder that vanishes in between has no classes
+// Those that are not hidden.
+int count_folders(const std::string& path) {
+  std::error_code ignored;  // a folder that is gone has none
   int count = 0;
   for (fs::directory_iterator entry(path, ignored), end; !ignored && entry != end; entry.increment(ignored))
     if (entry->is_directory(ignored) && !entry->path().filename().string().starts_with('.')) ++count;
@@ -71,7 +72,7 @@ int count_class_folders(const std::string& path) {
 
 void check_class_folders(const std::string& key, const DataSetSpec& set, const ModelSpec& model,
                          Problems& problems) {
-  const int classes = count_class_folders(set.path);
+  const int classes = count_folders(set.path);
   if (classes == 0)
     problems.push_back(
         {ErrorKind::data,
@@ -105,6 +106,12 @@ void check_data_set(const std::string& key, const DataSetSpec& set, const ModelS
   }
 }
 
+// A training that resumes gets its weights from the checkpoint. Only the ranks can tell whether one of these folders has a good one.
+bool may_resume(const CheckpointSpec& checkpoint) {
+  if (checkpoint.resume != "auto") return checkpoint.resume != "never";
+  return checkpoint.dir && count_folders(*checkpoint.dir) > 0;
+}
+
 ErrorKind worst_of(const Problems& problems) {
   for (const ErrorKind kind : {ErrorKind::missing, ErrorKind::permission, ErrorKind::io, ErrorKind::data})
     for (const Problem& problem : problems)
@@ -118,7 +125,8 @@ void check_inputs(const JobSpec& spec) {
   Problems problems;
   check_data_set("data.train", spec.data.train, spec.model, problems);
   if (spec.data.test) check_data_set("data.test", *spec.data.test, spec.model, problems);
-  if (spec.model.pretrained) check_input("model.pretrained", *spec.model.pretrained, Wanted::file, problems);
+  if (spec.model.pretrained && !may_resume(spec.checkpoint))
+    check_input("model.pretrained", *spec.model.pretrained, Wanted::file, problems);
   const std::string& resume = spec.checkpoint.resume;
   if (resume != "auto" && resume != "never")
     check_input("checkpoint.resume", resume, Wanted::folder, problems);

@@ -56,6 +56,25 @@ TEST_CASE("everything that is missing is named, of the test set too") {
         "data.test.path: /no/cifar: found nothing, wanted a file or folder");
 }
 
+TEST_CASE("pretrained weights may be missing where a training may resume") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "checkpoints");
+  JobSpec spec;
+  spec.data.train.format = DataFormat::synthetic;
+  spec.model.pretrained = "/no/weights";
+  spec.checkpoint.dir = folder / "checkpoints";
+  const std::string missing = "66 model.pretrained: /no/weights: found nothing, wanted a file";
+  CHECK(complaint_about(spec) == missing);
+  folder.write("checkpoints/.lock", "");
+  CHECK(complaint_about(spec) == missing);
+  std::filesystem::create_directory(folder / "checkpoints/one");
+  CHECK(complaint_about(spec) == "");
+  spec.checkpoint.resume = folder / "checkpoints";
+  CHECK(complaint_about(spec) == "");
+  spec.checkpoint.resume = "never";
+  CHECK(complaint_about(spec) == missing);
+}
+
 TEST_CASE("pretrained weights have to be a file") {
   const TemporaryFolder folder;
   folder.write("weights", "x");

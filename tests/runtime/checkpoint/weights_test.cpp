@@ -44,6 +44,7 @@ std::vector<Weights> started(const job::JobSpec& job, int ranks, const ModelFact
   testing::run_world(ranks, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
     Trainer trainer(job, facts, *device, communicator);
+    trainer.start_from_pretrained(job);
     trainer.share_parameters();
     weights[static_cast<std::size_t>(communicator.rank())] = weights_of(trainer);
   });

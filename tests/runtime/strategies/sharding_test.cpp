@@ -264,6 +264,7 @@ TEST_CASE("sharding: pretrained weights reach the ranks that keep them, and aver
     job.model.pretrained = path;
     job.optimizer.ema_decay = 0.5;
     test::run_trainers(job, 2, [&](test::TrainedRank& rank) {
+      rank.trainer.start_from_pretrained(job);
       rank.trainer.share_parameters();
       for (const Weights which : {Weights::trained, Weights::averaged}) {
         const PlainTensors found = all_weights(rank, which);

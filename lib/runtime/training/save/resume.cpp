@@ -375,6 +375,16 @@ void require_same_folder(const CheckpointedTraining& training, const CheckpointF
   page.checkpoint_folder = now;
 }
 
+// Without a checkpoint. A checkpoint has all weights, so that a training which resumes needs the file no more.
+void start_from_pretrained(bool has_checkpoint, const CheckpointedTraining& training) {
+  if (!training.job.model.pretrained) return;
+  std::int64_t resumes = has_checkpoint ? 1 : 0;
+  training.world.communicator->broadcast({&resumes, 1, DType::i64}, 0);
+  if (resumes != 0) return;
+  for (const std::string& line : training.trainer.start_from_pretrained(training.job))
+    if (training.world.env.rank == 0) training.out << line << std::endl;
+}
+
 }  // namespace
 
 ResumedTraining resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
@@ -390,10 +400,11 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   if (checkpoint && folder != nullptr) folder->keep_until_next(checkpoint->path);
   const std::string& named = training.job.checkpoint.resume;
   if (folder != nullptr && named != "auto" && named != "never") folder->keep(named);
-  // A restart reads it again.
+  // A restart before the first checkpoint reads it again.
   if (const auto& pretrained = training.job.model.pretrained; folder != nullptr && pretrained)
     folder->keep(folder_behind(*pretrained));
   if (folder != nullptr && !checkpoint) require_checkpoint(training, is_new_keeper);
+  start_from_pretrained(checkpoint.has_value(), training);
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
   training.trainer.share_parameters();
   ResumedTraining resumed = share(checkpoint ? &*checkpoint : nullptr, start, anew, training);

@@ -88,7 +88,8 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
     sample_weights_.emplace(
         job::plan_shares(job, communicator_.size()).of(communicator_.rank() / stages_).count);
   storage_ = std::make_unique<Storage>(programs.training, device, *communicators.gradients.front());
-  start_weights(job);
+  storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
+  if (job.optimizer.ema_decay > 0) start_averages(whole_, *storage_);
   evaluation_ = std::make_unique<Executor>(std::move(programs.evaluation), device, *storage_,
                                            communicators.gradients, options);
   options.timeline = wanted.timeline;
@@ -109,13 +110,12 @@ void Trainer::tell_recording() {
 // Without a pipeline, only rank 0 reads model.pretrained, and share_parameters() sends it to the others before the first step. So the ranks
 // cannot start with different files. With sharding, each rank gets its part here, because the moving averages start from it. In a
 // pipeline, each rank reads the weights of its own stage.
-void Trainer::start_weights(const job::JobSpec& job) {
-  storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
+std::vector<std::string> Trainer::start_from_pretrained(const job::JobSpec& job) {
+  if (!job.model.pretrained) return {};
   std::optional<Pretrained> loaded;
   if (communicator_.rank() == 0 || job.strategy.pipeline)
     loaded = load_pretrained(job.model, whole_, *storage_);
-  if (loaded) pass_messages_.insert(pass_messages_.end(), loaded->lines.begin(), loaded->lines.end());
-  if (job.model.pretrained && job.strategy.sharding) {
+  if (job.strategy.sharding) {
     share_parameters();
     std::int64_t new_weights = loaded ? loaded->new_weights : 0;
     communicator_.broadcast({&new_weights, 1, DType::i64}, 0);
@@ -124,6 +124,7 @@ void Trainer::start_weights(const job::JobSpec& job) {
     hand_out_owned(loaded ? &loaded->file : nullptr, weights, whole_, *storage_, communicator_);
   }
   if (job.optimizer.ema_decay > 0) start_averages(whole_, *storage_);
+  return loaded ? loaded->lines : std::vector<std::string>();
 }
 
 void Trainer::share_parameters() {

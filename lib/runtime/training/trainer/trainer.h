@@ -54,10 +54,14 @@ struct TrainerOptions {
 // and sums into the rest.
 class Trainer {
  public:
-  // Initializes the parameters from train.seed, or on rank 0 from model.pretrained if the job has it. Every rank makes
-  // a trainer, because rank 0 tells the others which algorithms to use for ops.
+  // Initializes the parameters from train.seed. Every rank makes a trainer, because rank 0 tells the others which algorithms to use
+  // for ops.
   Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
           const Communicators& communicators, const TrainerOptions& options = {});
+
+  // Replaces the parameters by those in model.pretrained, if the job has it. Every rank calls it, before share_parameters() and the
+  // first step. Returns lines for the user about the file. Throws as load_pretrained().
+  std::vector<std::string> start_from_pretrained(const job::JobSpec& job);
 
   // What all ranks must agree on before the first step: the training program with its layouts.
   const std::string& program_text() const { return program_text_; }
@@ -126,7 +130,6 @@ class Trainer {
  private:
   void tell_recording();
   bool moves_loss_scale() const;
-  void start_weights(const job::JobSpec& job);
   void share_statistics();
   void average_weights();
   void share_common_states();
