@@ -64,7 +64,10 @@ std::vector<std::string> last_lines_of_failure(std::string_view text, std::size_
   const std::size_t crash = text.rfind(kCrashHeadline);
   const bool ends_with_frame = text.ends_with("]\n");
   if (crash == std::string_view::npos || !ends_with_frame) return last_lines(text, count);
-  std::string_view trace = text.substr(text.rfind('\n', crash) + 1);
+  const std::size_t above = text.rfind('\n', crash);  // the end of the line above the headline
+  const std::size_t first =
+      above == std::string_view::npos || above == 0 ? 0 : text.rfind('\n', above - 1) + 1;
+  const std::string_view trace = text.substr(first);
   if (static_cast<std::size_t>(std::count(trace.begin(), trace.end(), '\n')) <= count)
     return last_lines(text, count);
   std::size_t end = 0;

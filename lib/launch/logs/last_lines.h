@@ -23,7 +23,7 @@ int problem_of_reading(const LogFile& file);
 std::vector<std::string> last_lines(std::string_view text, std::size_t count);
 
 // The last lines of the log of a rank that failed. If the log ends with the backtrace of a crash that has more lines than
-// `count`, they are its first lines: the headline and the innermost frames.
+// `count`, they are the line above it, which may say why the rank aborted, and its first lines: the headline and the innermost frames.
 std::vector<std::string> last_lines_of_failure(std::string_view text, std::size_t count);
 
 std::vector<std::string> read_last_lines(const LogFile& file, std::size_t count);

@@ -58,6 +58,8 @@ const Endpoint& NodeLink::address() const {
   return addresses_[static_cast<std::size_t>(tries_) % addresses_.size()];
 }
 
+bool NodeLink::has_untried_address() const { return std::cmp_less(tries_ + 1, addresses_.size()); }
+
 // Of a try that gets no answer, the problem is noted. If there is another address, it is the next one's turn.
 void NodeLink::bound_try(Clock::duration patience, const std::string& problem) {
   timer_.call_at(Clock::now() + patience, [this, problem] {
@@ -178,7 +180,7 @@ void NodeLink::take_key(const std::string& credential) {
 }
 
 void NodeLink::fail_over_key(const std::string& munge_problem) {
-  if (wanted_ != kFirstNode) return retry("it has another key");
+  if (wanted_ != kFirstNode || has_untried_address()) return retry("it has another key");
   const std::string by_munge =
       munge_problem.empty() ? "" : fmt::format("; MUNGE does not share it: {}", munge_problem);
   throw Error(
@@ -234,8 +236,10 @@ void NodeLink::write() {
   }
 }
 
-// The other end must not take this for the end of our process: it gets a reset instead of the end of the connection.
+// The other end must not take this for the end of our process: it gets a reset instead of the end of the connection. Who has not proven that
+// it is the first node may be another program, at an address that the first node does not have.
 void NodeLink::lose(const std::string& why) {
+  if (state_ == State::shaking_hands && has_untried_address()) return retry(why);
   const linger reset = {.l_onoff = 1, .l_linger = 0};
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   close();

@@ -63,6 +63,7 @@ class NodeLink {
 
   void connect();
   const Endpoint& address() const;  // of this try
+  bool has_untried_address() const;
   void bound_try(Clock::duration patience, const std::string& problem);
   void retry(const std::string& problem);
   void on_connected();

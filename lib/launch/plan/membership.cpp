@@ -38,7 +38,7 @@ bool is_here(const std::string& address, const HostFacts& host) {
 // A host may have an address that it does not see, such as that of a gateway before it.
 NamedNode with_own_address_first(NamedNode node, const HostFacts& host) {
   const auto is_own = [&](const std::string& address) {
-    return std::ranges::find(host.addresses, address) != host.addresses.end();
+    return !is_loopback(address) && is_here(address, host);
   };
   const auto own = std::ranges::find_if(node.others, is_own);
   if (!is_own(node.address) && own != node.others.end()) std::swap(node.address, *own);

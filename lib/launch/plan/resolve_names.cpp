@@ -12,6 +12,12 @@
 namespace fleetrun::launch {
 namespace {
 
+// By a host other than this one.
+bool may_be_reachable(const std::string& address) {
+  const auto parsed = SocketAddress::from(Endpoint{address, 0});
+  return parsed && !parsed->is_link_local() && !is_loopback(address);
+}
+
 NamedNode resolve_node(const std::string& name, int family) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_family = family;
@@ -23,7 +29,7 @@ NamedNode resolve_node(const std::string& name, int family) {
     std::string address = SocketAddress::from(*one->ai_addr).value().endpoint().host;
     if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(std::move(address));
   }
-  std::ranges::stable_partition(addresses, [](const std::string& address) { return !is_loopback(address); });
+  std::ranges::stable_partition(addresses, may_be_reachable);
   return {name, addresses.front(), {addresses.begin() + 1, addresses.end()}};
 }
 

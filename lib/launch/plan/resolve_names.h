@@ -12,12 +12,12 @@ struct NamedNode {
   std::vector<std::string> others = {};  // those after it
 };
 
-// The address of a name, of its addresses the first that is not one of loopback. `family`: AF_INET or AF_INET6. "": the name
+// The address of a name, of its addresses the first that other hosts may reach. `family`: AF_INET or AF_INET6. "": the name
 // has no address of this family, or this host does not know it.
 std::string resolve_name(const std::string& name, int family);
 std::string resolve_name(const std::string& name);  // over IPv4 if it has such an address, else over IPv6
 
-// All addresses of a name: over IPv4 if it has such an address, else over IPv6. Those of loopback come last.
+// All addresses of a name: over IPv4 if it has such an address, else over IPv6. Those of loopback and the link-local ones come last.
 NamedNode resolve_node(const std::string& name);
 
 // IPv4 addresses if every name has one, else IPv6 addresses if every name has one, else the results of

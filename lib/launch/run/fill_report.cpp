@@ -182,7 +182,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   report.log_problem = ends.first.empty() ? problem_of_reading(log) : 0;
   if (others) {
     ends.other = read_log_end(others->log, kLogEnd, others->size);
-    report.other_log = {others->log.path, last_lines(ends.other, kOtherLines)};
+    report.other_log = {others->log.path, last_lines_of_failure(ends.other, kOtherLines)};
   }
   if (!status || status->ok()) return;
   report.evidence =

@@ -14,7 +14,7 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(2);
+constexpr auto kPatience = std::chrono::seconds(2);  // with each address of the first node
 
 NodeFailure cannot_join(const Membership& members, const Error& error) {
   const std::string name = members.node_rank ? members.name_of(*members.node_rank) : probe_host().name;
@@ -36,7 +36,7 @@ void tell(const std::vector<Endpoint>& first, const NodeKey& key, const Failed& 
        .on_lost = [&](const std::string&) { done = true; }});
   opened = &link;
   Timer deadline(loop);
-  deadline.call_at(Clock::now() + kPatience, [&] { done = true; });
+  deadline.call_at(Clock::now() + kPatience * first.size(), [&] { done = true; });
   while (!done) loop.run_one();
 }
 

@@ -45,4 +45,16 @@ LayoutChoice as_casts_lie(const LayoutQuery& query, Device& device,
   return choice;
 }
 
+LayoutChoice as_parameters_lie(const LayoutQuery& query, Layout (*layout_in)(const Value&, DType)) {
+  const Program& program = query.op.program();
+  LayoutChoice choice;
+  for (const char* argument : {"grad", "param"})
+    for (std::size_t i = 0; i < query.op.input_ids(argument).size(); ++i)
+      choice.inputs.push_back(program.value(query.op.input_ids("param")[i]).layout);
+  for (std::size_t i = 0; i < query.op.output_ids("out").size(); ++i)
+    choice.outputs.push_back(layout_in(program.value(query.op.input_ids("param")[i]),
+                                       program.value(query.op.output_ids("out")[i]).dtype));
+  return choice;
+}
+
 }  // namespace fleetrun::runtime

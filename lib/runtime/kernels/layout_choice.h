@@ -18,4 +18,7 @@ LayoutChoice as_they_lie(const LayoutQuery& query, Device&);
 // `layout_in` is the device's layout of a value if the value had another type.
 LayoutChoice as_casts_lie(const LayoutQuery& query, Device& device, Layout (*layout_in)(const Value&, DType));
 
+// For cast_gradient: each gradient lies like its parameter. `layout_in` as above.
+LayoutChoice as_parameters_lie(const LayoutQuery& query, Layout (*layout_in)(const Value&, DType));
+
 }  // namespace fleetrun::runtime

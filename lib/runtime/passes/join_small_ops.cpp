@@ -98,8 +98,53 @@ class Joining {
   std::vector<Group> groups_;
 };
 
+// The casts of gradients that one collective sums become one op in front of it.
+class JoiningCastGradients {
+ public:
+  JoiningCastGradients(Program& program, const OpTable& ops)
+      : program_(program), ops_(ops), cast_(program.values.size(), kNone), left_out_(program.ops.size()) {}
+
+  void run() {
+    for (OpId id = 0; id < std::ssize(program_.ops); ++id) {
+      const Op& op = program_.op(id);
+      if (op.type == "cast_gradient") cast_[static_cast<std::size_t>(op.outputs.front())] = id;
+      if (op.role == Role::communication) join_casts_in_front_of(op);
+    }
+    std::vector<Op> ops;
+    for (std::size_t i = 0; i < left_out_.size(); ++i)
+      if (!left_out_[i]) ops.push_back(std::move(program_.ops[i]));
+    program_.ops = std::move(ops);
+  }
+
+ private:
+  void join_casts_in_front_of(const Op& collective) {
+    std::vector<OpId> ids;
+    std::vector<OpView> casts;
+    for (const ValueId input : collective.inputs)
+      if (const OpId id = input == kNone ? kNone : cast_[static_cast<std::size_t>(input)]; id != kNone)
+        if (const OpView cast(find_op(ops_, "cast_gradient"), program_, program_.op(id));
+            casts.empty() || differ_in_lists_alone(casts.front(), cast)) {
+          ids.push_back(id);
+          casts.push_back(cast);
+        }
+    if (ids.size() < 2) return;
+    const OpId last = *std::ranges::max_element(ids);
+    Op joined = join_lists(casts);
+    for (const OpId id : ids) left_out_[static_cast<std::size_t>(id)] = id != last;
+    program_.ops[static_cast<std::size_t>(last)] = std::move(joined);
+  }
+
+  Program& program_;
+  const OpTable& ops_;
+  std::vector<OpId> cast_;  // by ValueId: the op that makes it of a wide gradient
+  std::vector<bool> left_out_;
+};
+
 }  // namespace
 
-void join_small_ops(Program& program, const OpTable& ops) { Joining(program, ops).run(); }
+void join_small_ops(Program& program, const OpTable& ops) {
+  Joining(program, ops).run();
+  JoiningCastGradients(program, ops).run();
+}
 
 }  // namespace fleetrun::runtime

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,19 @@ inline int free_port() {
     address.sin_port = htons(static_cast<std::uint16_t>(++next));
     if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return next;
   }
+}
+
+// A socket of another program that listens there. It never accepts.
+inline UniqueFd listen_at(const std::string& host, int port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  ::inet_pton(AF_INET, host.c_str(), &address.sin_addr);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(fd.get(), SOMAXCONN) != 0)
+    throw std::runtime_error("cannot listen at " + host + ":" + std::to_string(port));
+  return fd;
 }
 
 class Cluster {

@@ -181,14 +181,7 @@ TEST_CASE("the doctor names a node on which another program has a port of the ra
   const Namespaces network(kNodes);
   Cluster cluster(kNodes, &network);
   UniqueFd taken;
-  network.run_in(kOdd, [&] {
-    taken = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(6171);
-    REQUIRE(::bind(taken.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-    REQUIRE(::listen(taken.get(), 1) == 0);
-  });
+  network.run_in(kOdd, [&] { taken = listen_at("0.0.0.0", 6171); });
   check_found(examine(cluster, {"--start_port=6170", "--nproc_per_node=2"}), "ports",
               "port 6171 is taken by");
 }

@@ -364,13 +364,7 @@ TEST_CASE("--join_timeout=0 waits for nobody, and the error says what is missing
 
 TEST_CASE("something else that listens where the nodes meet is named by those who come to it") {
   Cluster cluster(2);
-  const UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(cluster.port()));
-  REQUIRE(::bind(other.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  REQUIRE(::listen(other.get(), 16) == 0);
+  const UniqueFd other = listen_at(cluster.address(0), cluster.port());
   const ChildResult first = [&] {
     cluster.start(0, {FAKE_WORKER});
     return cluster.end_of(0, 10s);
@@ -450,15 +444,9 @@ TEST_CASE("a node that leaves while others are missing may come again") {
 
 TEST_CASE("a node that cannot take its port for metrics says so to the others before a rank starts") {
   Cluster cluster(2);
-  const UniqueFd taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(::bind(taken.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-  socklen_t size = sizeof address;
-  REQUIRE(::getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  REQUIRE(::listen(taken.get(), 1) == 0);
-  const std::string port = std::to_string(ntohs(address.sin_port));
+  const int number = free_port();
+  const UniqueFd taken = listen_at("127.0.0.1", number);
+  const std::string port = std::to_string(number);
   cluster.start(0, {FAKE_WORKER});
   cluster.start(1, {"--metrics_port=" + port, FAKE_WORKER});
   for (const ChildResult& end : cluster.ends(20s)) {

@@ -1,18 +1,25 @@
 // Names of nodes with several addresses, of which each host sees others, or the same ones in another order.
+#include <thread>
+
 #include "e2e/nodes/cluster.h"
 
 namespace fleetrun::several_addresses_test {
 namespace {
 
-// The first node has two addresses and listens at 10.77.0.11. The other node tries one of no host, then the first node's
-// other one, then this one: the resolver sorts those first that are nearest to its own.
-class TwoAddresses : public Cluster {
+// The first node listens at 10.77.0.11. For the other node, the name `first` has this address and two more. It tries them in this order:
+// 10.77.0.3, 10.77.0.1, 10.77.0.11, because the resolver sorts those first that are nearest to its own address, 10.77.0.2.
+class ThreeAddresses : public Cluster {
  public:
-  explicit TwoAddresses(const Namespaces& network) : Cluster(2, &network) {
-    const Words add = {"/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; ip address add 10.77.0.11/24 dev eth0"};
-    REQUIRE(run_child(network.in(0, add)).code == 0);
-    set_hosts(0, "10.77.0.11 first\n10.77.0.1 first\n10.77.0.2 second\n");
+  explicit ThreeAddresses(const Namespaces& network) : Cluster(2, &network) {
+    add_to_first(network, "10.77.0.11");
+    set_hosts(0, "10.77.0.11 first\n10.77.0.2 second\n");
     set_hosts(1, "10.77.0.3 first\n10.77.0.1 first\n10.77.0.11 first\n10.77.0.2 second\n");
+  }
+
+  static void add_to_first(const Namespaces& network, const std::string& address) {
+    const Words add = {"/bin/sh", "-c",
+                       "PATH=$PATH:/usr/sbin:/sbin; ip address add " + address + "/24 dev eth0"};
+    REQUIRE(run_child(network.in(0, add)).code == 0);
   }
 };
 
@@ -22,7 +29,7 @@ std::optional<std::string> missing() {
   return std::nullopt;
 }
 
-void train(TwoAddresses& cluster, const Words& place) {
+void train(ThreeAddresses& cluster, const Words& place) {
   for (const int node : {0, 1}) {
     std::ofstream(cluster.folder(node) + "/job.json") << kEndlessJob;
     Words words = place;
@@ -37,21 +44,36 @@ void train(TwoAddresses& cluster, const Words& place) {
 TEST_CASE("hunt 92: nodes find the first one by --ips at any address of its name, and so do the ranks") {
   if (const auto what = missing()) LEAVE_OUT(*what);
   const Namespaces network(2);
-  TwoAddresses cluster(network);
+  ThreeAddresses cluster(network);
   train(cluster, {"--ips=first,second"});
 }
 
 TEST_CASE("hunt 92: nodes find the first one by --master at any address of its name") {
   if (const auto what = missing()) LEAVE_OUT(*what);
   const Namespaces network(2);
-  TwoAddresses cluster(network);
+  ThreeAddresses cluster(network);
   train(cluster, {"--master=first:7000", "--nnodes=2"});
+}
+
+TEST_CASE("another program at one address of the first node's name is passed over") {
+  if (const auto what = missing()) LEAVE_OUT(*what);
+  const Namespaces network(2);
+  ThreeAddresses cluster(network);
+  ThreeAddresses::add_to_first(network, "10.77.0.3");
+  UniqueFd listener;
+  network.run_in(0, [&] { listener = listen_at("10.77.0.3", 7000); });
+  std::thread server([&] {
+    const UniqueFd client(::accept(listener.get(), nullptr, nullptr));
+    ::send(client.get(), "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
+  });
+  train(cluster, {"--master=first:7000", "--nnodes=2"});
+  server.join();
 }
 
 TEST_CASE("hunt 92: who waits for a first node whose name has several addresses names all of them") {
   if (const auto what = missing()) LEAVE_OUT(*what);
   const Namespaces network(2);
-  TwoAddresses cluster(network);
+  ThreeAddresses cluster(network);
   cluster.start_exactly(1, {"--master=first:7000", "--nnodes=2", "--join_timeout=3", FAKE_WORKER});
   const ChildResult end = cluster.end_of(1);
   CHECK(end.code == 75);

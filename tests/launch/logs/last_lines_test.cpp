@@ -45,13 +45,17 @@ TEST_CASE(
     for (int i = 0; i < frames; ++i) log += fmt::format("frame {}(+0x1)[0x7f00]\n", i);
     return log;
   };
-  const Words longer = {"rank 1: crashed by SIGSEGV; backtrace:", "frame 0(+0x1)[0x7f00]",
-                        "frame 1(+0x1)[0x7f00]"};
-  CHECK(last_lines_of_failure(log_with_frames(9), 3) == longer);
-  CHECK(last_lines_of_failure(log_with_frames(3), 3) == longer);
-  CHECK(last_lines_of_failure(log_with_frames(2), 3) == longer);
-  const Words shorter = {"[Epoch 0, batch 0] loss: 1.42579", longer[0], longer[1]};
-  CHECK(last_lines_of_failure(log_with_frames(1), 3) == shorter);
+  const Words shown = {"[Epoch 0, batch 0] loss: 1.42579",
+                       "rank 1: crashed by SIGSEGV; backtrace:", "frame 0(+0x1)[0x7f00]",
+                       "frame 1(+0x1)[0x7f00]"};
+  for (const int frames : {2, 3, 9})
+    CHECK(last_lines_of_failure("start\n" + log_with_frames(frames), 4) == shown);
+  CHECK(last_lines_of_failure(log_with_frames(9), 4) == shown);
+  CHECK(last_lines_of_failure(log_with_frames(2), 9) == shown);
+  CHECK(last_lines_of_failure("start\n" + log_with_frames(1), 4) ==
+        Words{"start", shown[0], shown[1], shown[2]});
+  CHECK(last_lines_of_failure(fmt::format("{}\n{}\n{}\n", shown[1], shown[2], shown[3]), 2) ==
+        Words{shown[1], shown[2]});
   // A crash of an earlier attempt, after which the log goes on, is not the end of this one.
   CHECK(last_lines_of_failure(log_with_frames(9) + "rank 1: joined\n", 1) == Words{"rank 1: joined"});
 }

@@ -112,6 +112,20 @@ TEST_CASE("names are as good as addresses, and workers see what the user wrote")
   CHECK(members.meeting == Endpoint{"10.0.0.1", 7000});
 }
 
+TEST_CASE("of several addresses of a name, a host takes its own, and others get all of the first node's") {
+  const LaunchOptions list = options_of({"--ips=one,two"});
+  const Membership by_list = resolve_membership(
+      list, {{"one", "10.0.0.1", {"192.168.0.1"}}, {"two", "203.0.113.2", {"10.0.0.2"}}}, kHost);
+  CHECK(by_list.node_rank == 1);
+  CHECK(by_list.address == "10.0.0.2");
+  CHECK(by_list.meetings() == std::vector<Endpoint>{{"10.0.0.1", 6069}, {"192.168.0.1", 6069}});
+
+  const Membership first = resolve_membership(
+      list, {{"one", "203.0.113.2", {"127.0.0.1", "10.0.0.2"}}, {"two", "10.0.0.3"}}, kHost);
+  CHECK(first.node_rank == 0);
+  CHECK(first.meetings() == std::vector<Endpoint>{{"10.0.0.2", 6069}});
+}
+
 TEST_CASE("traps of --ips are told apart") {
   CHECK(
       error_of({"--ips=10.0.0.1,10.0.0.3"}) ==

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/graph/builder.h"
+#include "runtime/passes/shared/join_lists.h"
 #include "runtime/tensor/philox.h"
 #include "support/gradient_check.h"
 #include "support/run_program.h"
@@ -320,20 +321,30 @@ TEST_CASE("merged gradients are handed over in each k-th step") {
   CHECK(run.get(out) == Floats(kCount, 3.0F));
 }
 
-TEST_CASE("a gradient in a narrow type rounds as a cast does") {
+TEST_CASE("gradients in a narrow type round as casts do") {
   const auto device = test::make_test_device();
-  const Floats values = numbers("grad", 0, 1001);
   for (const char* type : {"bf16", "f16"}) {
     Program program;
     Builder builder(program, all_ops());
-    const ValueId grad = builder.feed("grad", {1001}), param = builder.feed("param", {1001});
-    const ValueId narrow = builder.op("narrow", "cast_gradient", {{"grad", grad}, {"param", param}},
-                                      {{"dtype", std::string(type)}});
-    const ValueId cast = builder.op("cast", "cast", {{"x", grad}}, {{"dtype", std::string(type)}});
+    const Attributes to = {{"dtype", std::string(type)}};
+    std::vector<ValueId> gradients, narrow, cast;
+    for (const std::int64_t count : {1001, 7}) {
+      const auto name = [count](const char* of) { return of + std::to_string(count); };
+      gradients.push_back(builder.feed(name("grad"), {count}));
+      const ValueId param = builder.feed(name("param"), {count});
+      narrow.push_back(
+          builder.op(name("narrow"), "cast_gradient", {{"grad", gradients.back()}, {"param", param}}, to));
+      cast.push_back(builder.op(name("cast"), "cast", {{"x", gradients.back()}}, to));
+    }
+    const OpDef& def = find_op(all_ops(), "cast_gradient");
+    const Op joined = join_lists({{def, program, program.ops[0]}, {def, program, program.ops[2]}});
+    program.ops = {joined, program.ops[1], program.ops[3]};
     ProgramRun run(program, all_ops(), *device);
-    run.set(grad, values);
+    for (const ValueId gradient : gradients)
+      run.set(gradient, numbers("grad", gradient, count_of(program.value(gradient).shape)));
     run.run();
-    CHECK(run.get<std::uint16_t>(narrow) == run.get<std::uint16_t>(cast));
+    for (std::size_t i = 0; i < narrow.size(); ++i)
+      CHECK(run.get<std::uint16_t>(narrow[i]) == run.get<std::uint16_t>(cast[i]));
   }
 }
 

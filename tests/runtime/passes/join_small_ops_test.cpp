@@ -85,6 +85,22 @@ TEST_CASE("gradients that one collective sums are checked by one op, and wait fo
         start + check("a@GRAD,b@GRAD", "a.out,b.out") + check("c@GRAD", "c.out"));
 }
 
+TEST_CASE(
+    "gradients that one collective sums in a narrow type are cast by one op, when the last of them is there") {
+  const auto wide = [](const std::string& name, int size) {
+    return "fill -> y=" + name + ".wide {shape=[" + std::to_string(size) + "]; value=1.0} backward\n";
+  };
+  const auto narrow = [](const std::string& grads, const std::string& params, const std::string& out) {
+    return "cast_gradient grad=" + grads + " param=" + params + " -> out=" + out +
+           " {dtype=\"f16\"} backward\n";
+  };
+  const std::string end = all_reduce("a@GRAD,b@GRAD") + all_reduce("c@GRAD");
+  CHECK(joined(kGradients + wide("a", 2) + narrow("a.wide", "a", "a@GRAD") + wide("c", 4) +
+               narrow("c.wide", "c", "c@GRAD") + wide("b", 3) + narrow("b.wide", "b", "b@GRAD") + end) ==
+        kGradients + wide("a", 2) + wide("c", 4) + narrow("c.wide", "c", "c@GRAD") + wide("b", 3) +
+            narrow("a.wide,b.wide", "a,b", "a@GRAD,b@GRAD") + end);
+}
+
 TEST_CASE("ops that wait for each other become one, which waits for all others that they wait for") {
   const std::string start = with_outputs(kGradients) + made("a", 2) + made("b", 3) + made("c", 4);
   CHECK(joined(start + check("a@GRAD", "a.out", "a.wide") + check("b@GRAD", "b.out", "a.out") +

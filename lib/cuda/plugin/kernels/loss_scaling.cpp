@@ -78,18 +78,15 @@ std::unique_ptr<Kernel> make_zero(const OpView& op, Device& device) {
 }
 
 std::unique_ptr<Kernel> make_cast_gradient(const OpView& op, Device& device) {
-  OpTensors<2> tensors;
-  tensors.add({op.input_id("grad"), op.output_id("out")}, elements_of(op, op.input("grad")));
   return simple_kernel(op, device,
-                       [tensors = std::move(tensors), to = number_of(op, op.output("out"))](
+                       [tensors = OpTensors<2>(op, {"grad", "out"}), to = number_of(op, op.output("out"))](
                            const RunContext& context, cudaStream_t stream) mutable {
                          cast(tensors.in(context), Number::f32, to, stream);
                        });
 }
 
 LayoutChoice choose_cast_gradient(const LayoutQuery& query, Device&) {
-  const Value& param = query.op.input("param");
-  return {{param.layout, param.layout}, {layout_in(param, query.op.output("out").dtype)}};
+  return runtime::as_parameters_lie(query, layout_in);
 }
 
 std::unique_ptr<Kernel> make_merge(const OpView& op, Device& device) {

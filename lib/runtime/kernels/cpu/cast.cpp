@@ -109,8 +109,7 @@ LayoutChoice choose_cast(const LayoutQuery& query, Device& device) {
 }
 
 LayoutChoice choose_cast_gradient(const LayoutQuery& query, Device&) {
-  const Value& param = query.op.input("param");
-  return {{param.layout, param.layout}, {layout_in(param, query.op.output("out").dtype)}};
+  return as_parameters_lie(query, layout_in);
 }
 
 }  // namespace
