@@ -72,7 +72,7 @@ bool LeftOfRanks::add(int rank, pid_t leader, const Request& request, const Left
                      .leader = leader,
                      .request = request,
                      .ask_at = request.by_fleetrun ? now : now + kTimeToFollow,
-                     .asked = {},
+                     .asked = request.handlers,
                      .told = {},
                      .alone_since = {},
                      .told_at = {}});

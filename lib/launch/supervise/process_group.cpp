@@ -161,7 +161,8 @@ bool ProcessGroup::look_for_deaths() {
 // Ours, or the signal of somebody else that the leader died of.
 LeftOfRanks::Request ProcessGroup::request_of(std::size_t rank, const ExitStatus& status) const {
   const Leader& leader = leaders_[rank];
-  if (leader.asked != 0) return {.signal = leader.asked, .group_has_it = leader.group_asked};
+  if (leader.asked != 0)
+    return {.signal = leader.asked, .group_has_it = leader.group_asked, .handlers = leader.handlers};
   const int signal = status.exit_code() - kSignalExitCode;
   const bool ends = ends_a_run(signal) || std::ranges::count(options_.stop_signals, signal) > 0;
   return {.signal = ends ? signal : 0, .by_fleetrun = false};
@@ -273,18 +274,28 @@ void ProcessGroup::act(const Terminate& action) {
   leader.asked = action.signal;
   leader.group_asked = action.signal == SIGINT && leader.pidfd && handles(records_[rank].pid, SIGINT);
   if (leader.group_asked)
-    signal_group(action.rank, SIGINT);
+    ask_group(action.rank, SIGINT);
   else if (leader.pidfd)
     send_signal(leader.pidfd, action.signal == SIGINT ? SIGTERM : action.signal);
   signal_group(action.rank, SIGCONT);
   release();
 }
 
+// Who has a handler may ignore the signal as soon as it has come, so that nothing interrupts its last checkpoint.
+void ProcessGroup::ask_group(int rank, int signal) {
+  const pid_t group = records_[static_cast<std::size_t>(rank)].pid;
+  std::set<pid_t>& handlers = leaders_[static_cast<std::size_t>(rank)].handlers;
+  handlers.clear();
+  for (const pid_t pid : list_process_tree(group))
+    if (pid != group && ::getpgid(pid) == group && handles(pid, signal)) handlers.insert(pid);
+  signal_group(rank, signal);
+}
+
 void ProcessGroup::act(const TerminateGroup& action) {
   Leader& leader = leaders_.at(static_cast<std::size_t>(action.rank));
   leader.asked = SIGTERM;
   leader.group_asked = true;
-  signal_group(action.rank, SIGTERM);
+  ask_group(action.rank, SIGTERM);
   signal_group(action.rank, SIGCONT);
   release();
 }

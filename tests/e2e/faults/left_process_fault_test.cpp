@@ -168,6 +168,22 @@ TEST_CASE("hunt 1: a program that takes back its handler while it saves is left 
   }
 }
 
+TEST_CASE(
+    "hunt 93: a program that ignores Ctrl-C while it saves has the grace, also if the shell above it has ended") {
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'trap \"\" INT; sleep 0.4; echo saved; exit 0' INT\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  ChildProcess process(
+      launch.script_command({"--grace=60"}, "exec bash -c 'flock lock sh program.sh; echo end'\n"),
+      launch.options());
+  launch.pid_in("up");
+  process.send(SIGINT);
+  CHECK(process.wait().code == 130);
+  CHECK_MESSAGE(contains(launch.folder.read("log/workerlog.0"), "saved\n"),
+                launch.folder.read("log/workerlog.0"));
+}
+
 TEST_CASE("hunt 1: what ignores SIGTERM below a rank that has ended does not use up the grace") {
   const ScriptLaunch launch;
   ChildProcess process(
