@@ -19,6 +19,7 @@ constexpr std::string_view kDirectCause =
 constexpr std::string_view kContext = "During handling of the above exception, another exception occurred";
 constexpr std::size_t kForeignLines = 3;  // of other threads, between the lines of a traceback
 constexpr std::size_t kShownParts = 3;    // of a group
+constexpr std::size_t kBlankLines = 2;    // at the start of a message
 
 bool is_upper(char letter) { return letter >= 'A' && letter <= 'Z'; }
 bool is_number(std::string_view text) {
@@ -94,6 +95,20 @@ std::string prefix_of(const std::vector<std::string>& lines, std::size_t first) 
   return place == std::string::npos ? "" : lines[first].substr(0, place);
 }
 
+// "ImportError: " of a message that begins with a line end: what it says stands in the first line below that has a text.
+void complete_message(Finding& found, const std::vector<std::string>& lines) {
+  const std::string_view what = found.cause.what;
+  if (!what.ends_with(':') || !is_class_name(what.substr(0, what.size() - 1))) return;
+  for (std::size_t i = found.end; i < std::min(lines.size(), found.end + kBlankLines + 1); ++i) {
+    const std::string_view line = trimmed(without_prefix(lines[i], found.prefix));
+    if (line.empty()) continue;
+    if (line.find(kHeader) != std::string_view::npos) return;
+    found.cause.what.append(" ").append(line);
+    found.end = i + 1;
+    return;
+  }
+}
+
 Finding read_plain(const std::vector<std::string>& lines, std::size_t first, bool has_header) {
   Finding found = {.first = first, .end = first + 1};
   found.has_header = has_header;
@@ -112,7 +127,9 @@ Finding read_plain(const std::vector<std::string>& lines, std::size_t first, boo
       return found;
     }
     found.end = i + 1;
-    if (!found.cause.what.empty()) return found;
+    if (found.cause.what.empty()) continue;
+    complete_message(found, lines);
+    return found;
   }
   return found;
 }
