@@ -105,6 +105,7 @@ int examine(LaunchOptions options, const Environment& environment,
   const std::optional<job::ParsedJob> job = try_to_read_job(options, environment, problem);
   const std::optional<EmbeddedRuntime> embedded = runtime_of(job);
   const HostFacts host = probe(options);
+  wait_for_names(options, environment);
   const std::optional<Membership> members = find_members(options, host);
   if (members) use_log_folder_of_node(options, *members, allocation);
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);

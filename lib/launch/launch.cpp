@@ -205,6 +205,7 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   const HostFacts host = probe(options);
   note_flags_of_several_nodes(options);
   note_useless_console(options);
+  if (options.dry_run.value.empty()) wait_for_names(options, environment);
   const std::optional<Membership> members = find_members(options, host);
   if (members) use_log_folder_of_node(options, *members, allocation);
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);

@@ -1,9 +1,11 @@
 #include "launch/prepare.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error/error.h"
 #include "base/error/log.h"
@@ -21,6 +23,9 @@
 
 namespace fleetrun::launch {
 namespace {
+
+constexpr auto kNoteEvery = std::chrono::seconds(10);
+constexpr auto kResolveEvery = std::chrono::milliseconds(500);
 
 // Something has started this fleetrun on a node that --exclude_hosts leaves out.
 bool is_left_out(const LaunchOptions& options, const std::optional<Allocation>& allocation) {
@@ -80,6 +85,23 @@ HostFacts probe(const LaunchOptions& options) {
   HostFacts host = probe_host();
   if (options.bind.value == Binding::cores) host.cpus = probe_cpus();
   return host;
+}
+
+void wait_for_names(const LaunchOptions& options, const Environment& environment) {
+  const bool in_pod = !environment.get_or("KUBERNETES_SERVICE_HOST", "").empty();
+  if (!in_pod || !asks_for_several_nodes(options)) return;
+  const TimePoint end = Clock::now() + options.join_timeout.value;
+  TimePoint next_note = Clock::now();
+  for (std::vector<std::string> names = needed_names(options);;) {
+    std::erase_if(names, [](const std::string& name) { return !resolve_node(name).address.empty(); });
+    if (names.empty() || Clock::now() >= end) return;
+    if (Clock::now() >= next_note) {
+      log_line("fleetrun",
+               fmt::format("waiting for {} to get an address (--join_timeout)", fmt::join(names, ", ")));
+      next_note += kNoteEvery;
+    }
+    std::this_thread::sleep_for(kResolveEvery);
+  }
 }
 
 std::optional<Membership> find_members(const LaunchOptions& options, const HostFacts& host) {

@@ -29,6 +29,10 @@ std::optional<EmbeddedRuntime> runtime_of(const std::optional<job::ParsedJob>& j
 
 HostFacts probe(const LaunchOptions& options);
 
+// In Kubernetes, the name of a pod gets its address when the pod starts: waits until this host knows the names that it needs, at most for
+// --join_timeout.
+void wait_for_names(const LaunchOptions& options, const Environment& environment);
+
 // Nothing when this node is alone.
 std::optional<Membership> find_members(const LaunchOptions& options, const HostFacts& host);
 

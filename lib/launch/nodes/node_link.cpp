@@ -69,6 +69,7 @@ void NodeLink::bound_try(Clock::duration patience, const std::string& problem) {
 }
 
 void NodeLink::connect() {
+  if (addresses_.empty()) return retry("this host cannot resolve its name");
   const SocketAddress to = SocketAddress::from(address()).value();
   fd_ = UniqueFd(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd_)

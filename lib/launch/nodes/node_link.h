@@ -40,8 +40,8 @@ class NodeLink {
     std::function<void(const std::string& why)> on_lost;  // called once, as the last callback
   };
 
-  // `addresses`, at least one, are those of the first node, and their hosts are numeric. The link tries them in turn. `loop` outlives
-  // the link. `wanted`: kFirstNode, kSuccessor, or kRival with a mark.
+  // `addresses` are those of the first node, and their hosts are numeric. The link tries them in turn; without any, it never opens. `loop`
+  // outlives the link. `wanted`: kFirstNode, kSuccessor, or kRival with a mark.
   NodeLink(EventLoop& loop, std::vector<Endpoint> addresses, const NodeKey& key, Listener listener,
            std::string_view wanted = kFirstNode);
   ~NodeLink();

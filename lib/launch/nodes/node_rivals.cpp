@@ -24,11 +24,9 @@ constexpr int kMostRivals = 256;  // hosts that the first node asks whether they
 // without each other.
 void NodeSession::look_for_rivals() {
   const Membership& members = options_.members;
-  if (std::ssize(members.addresses) > kMostRivals) return;
-  for (int node = 0; node < std::ssize(members.addresses); ++node) {
-    const std::string& address = members.addresses[static_cast<std::size_t>(node)];
-    if (node == members.node_rank || is_loopback(address)) continue;
-    const Endpoint other = {address, members.meeting.port};
+  if (std::ssize(members.names) > kMostRivals) return;
+  for (const Endpoint& other : endpoints_of_others()) {
+    if (is_loopback(other.host)) continue;
     const auto place = rivals_.size();
     const auto on_message = [this, other, place](const FromFirst& message) {
       if (const auto* note = std::get_if<Note>(&message))
@@ -43,7 +41,11 @@ void NodeSession::look_for_rivals() {
 
 // Of the hosts, whatever their order, the program and the job: the same user may have several runs on one host.
 std::string NodeSession::rival_mark() const {
-  std::vector<std::string> parts = options_.members.addresses;
+  std::vector<std::string> parts;
+  for (const std::string& name : options_.members.names) {
+    const std::vector<std::string> addresses = book_.of(name);  // in another order on each host
+    parts.push_back(addresses.empty() ? name : *std::ranges::min_element(addresses));
+  }
   std::ranges::sort(parts);
   for (const auto& [name, value] : options_.join.terms)
     if (name == "the program" || name == "its arguments" || name == "--job_id") parts.push_back(value);

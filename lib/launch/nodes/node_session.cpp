@@ -86,6 +86,8 @@ NodeSession::NodeSession(EventLoop& loop, NodeSessionOptions options, Say say)
     : loop_(loop),
       options_(std::move(options)),
       say_(std::move(say)),
+      book_(loop,
+            options_.members.listed.empty() ? std::vector{options_.members.first} : options_.members.listed),
       search_(loop, options_.key, listener(),
               [this](std::unique_ptr<NodeLink> link) { join_found(std::move(link)); }),
       look_(loop),
@@ -105,6 +107,20 @@ NodeLink::Listener NodeSession::listener() {
 
 void NodeSession::link_to_first() {
   link_ = std::make_unique<NodeLink>(loop_, options_.members.meetings(), options_.key, listener());
+  if (!server_) book_.keep_up([this] { use_new_addresses(); });
+}
+
+// Of names, while this node looks for the first one or for another one that takes over.
+void NodeSession::use_new_addresses() {
+  Membership& members = options_.members;
+  const std::vector<std::string> found = book_.of(members.first.name);
+  if (!found.empty()) {
+    members.first = {members.first.name, found.front(), {found.begin() + 1, found.end()}};
+    if (!members.may_be_first) members.meeting.host = found.front();
+  }
+  if (taking_over_ || link_->is_open()) return;
+  if (may_search()) ask_others();
+  link_to_first();
 }
 
 // This node may come (back) to an elastic run that another node has taken over. So until it has a place, it asks all nodes
@@ -120,15 +136,21 @@ bool NodeSession::may_search() const { return is_elastic() && options_.looks_for
 // With --master only the meeting point is known, which may be that of a node that has taken over, and what the options name.
 std::vector<Endpoint> NodeSession::possible_successors() const {
   const Membership& members = options_.members;
-  std::vector<Endpoint> nodes;
-  for (int node = 0; node < std::ssize(members.addresses); ++node)
-    if (node != members.node_rank)
-      nodes.push_back({members.addresses[static_cast<std::size_t>(node)], members.meeting.port});
-  if (!members.addresses.empty()) return nodes;
-  nodes = members.meetings();
+  if (!members.names.empty()) return endpoints_of_others();
+  std::vector<Endpoint> nodes = members.meetings();
   for (const std::string& address : options_.possible_successors)
     nodes.push_back({address, members.meeting.port});
   return nodes;
+}
+
+std::vector<Endpoint> NodeSession::endpoints_of_others() const {
+  const Membership& members = options_.members;
+  std::vector<Endpoint> others;
+  for (int node = 0; node < std::ssize(members.names); ++node)
+    if (node != members.node_rank)
+      for (const std::string& address : book_.of(members.names[static_cast<std::size_t>(node)]))
+        others.push_back({address, members.meeting.port});
+  return others;
 }
 
 void NodeSession::ask_others() {
@@ -191,7 +213,7 @@ CoordinatorOptions NodeSession::coordinator_options() const {
 }
 
 std::string NodeSession::name_of_first() const {
-  return fmt::format("node 0 ({})", known_ ? known_->nodes.front().address : options_.members.meeting.host);
+  return fmt::format("node 0 ({})", known_ ? known_->nodes.front().address : options_.members.first.name);
 }
 
 std::string NodeSession::own_name() const {
@@ -259,6 +281,7 @@ void NodeSession::stop_waiting(const std::string& why, int exit_code) {
 std::string NodeSession::place_of_first() const {
   std::vector<std::string> places;
   for (const Endpoint& meeting : options_.members.meetings()) places.push_back(meeting.describe());
+  if (places.empty()) return name_of_first();
   return fmt::format("{} at {}", name_of_first(), fmt::join(places, " or "));
 }
 
@@ -275,6 +298,7 @@ std::string NodeSession::describe_wait() const {
 
 void NodeSession::on_open() {
   if (!taking_over_ && !server_) search_.end();
+  book_.stop();
   take_key_of_first();
   Join join = options_.join;
   if (join.address.empty()) join.address = link_->local_address();

@@ -11,6 +11,7 @@
 
 #include "base/run/run_key.h"
 #include "launch/loop/event_loop.h"
+#include "launch/nodes/address_book.h"
 #include "launch/nodes/node_key.h"
 #include "launch/nodes/node_link.h"
 #include "launch/nodes/node_messages.h"
@@ -123,6 +124,8 @@ class NodeSession {
   void look_for_run_that_goes_on();
   bool may_search() const;  // for another node that goes on with an elastic run
   std::vector<Endpoint> possible_successors() const;
+  std::vector<Endpoint> endpoints_of_others() const;  // of the other nodes of --ips
+  void use_new_addresses();
   void ask_others();
   void join_again();
   void come_again();
@@ -162,7 +165,8 @@ class NodeSession {
   void join_found(std::unique_ptr<NodeLink> link);
   void go_on_looking(const std::string& why);
   void give_up_looking();
-  Endpoint endpoint_of(const NodePlace& node) const;
+  std::vector<Endpoint> endpoints_of(const NodePlace& node) const;
+  Endpoint own_endpoint(const Placed& placed) const;
 
   EventLoop& loop_;
   NodeSessionOptions options_;
@@ -176,6 +180,7 @@ class NodeSession {
   std::optional<Placed> known_;  // the latest places, also when this node has none: node_rank -1
   EarlierRestarts restarts_;     // before them
   AttemptsSeen seen_;
+  AddressBook book_;
   NodeSearch search_;
   Timer look_;                                     // for a successor, or again for the first node
   bool comes_again_ = false;                       // the first node has asked for that

@@ -55,6 +55,7 @@ void NodeSession::begin_taking_over(const std::string& why) {
                                                  rank < 0 ? std::nullopt : std::optional(rank), now},
                                   .unsent = {}});
   look_.call_at(now, [this] { look_for_successor(); });
+  book_.keep_up([this] { use_new_addresses(); });
 }
 
 void NodeSession::look_for_successor() {
@@ -65,25 +66,30 @@ void NodeSession::look_for_successor() {
   if (plan.gave_up) return give_up_looking();
   if (plan.serve && serve_as_successor()) return;
   for (const int rank : plan.ask)
-    search_.ask(endpoint_of(taking_over_->last.nodes[static_cast<std::size_t>(rank)]));
+    for (const Endpoint& place : endpoints_of(taking_over_->last.nodes[static_cast<std::size_t>(rank)]))
+      search_.ask(place);
 }
 
-Endpoint NodeSession::endpoint_of(const NodePlace& node) const {
+std::vector<Endpoint> NodeSession::endpoints_of(const NodePlace& node) const {
+  std::vector<std::string> addresses = book_.of(node.address);
+  if (addresses.empty())
+    addresses = addresses_of(resolve_node(node.address));  // of a --host that no list has
+  std::vector<Endpoint> endpoints;
+  for (const std::string& address : addresses) endpoints.push_back({address, options_.members.meeting.port});
+  return endpoints;
+}
+
+Endpoint NodeSession::own_endpoint(const Placed& placed) const {
+  const std::string& own = placed.nodes.at(static_cast<std::size_t>(placed.node_rank)).address;
   const Membership& members = options_.members;
-  const auto name = std::ranges::find(members.names, node.address);
-  const auto index = static_cast<std::size_t>(name - members.names.begin());
-  std::string address =
-      index < members.addresses.size() ? members.addresses[index] : resolve_name(node.address);
-  return {address.empty() ? node.address : address, members.meeting.port};
+  return {members.address.empty() ? own : members.address, members.meeting.port};
 }
 
-std::string NodeSession::own_address() const {
-  return endpoint_of(placed_->nodes.at(static_cast<std::size_t>(placed_->node_rank))).host;
-}
+std::string NodeSession::own_address() const { return own_endpoint(*placed_).host; }
 
 bool NodeSession::serve_as_successor() {
   const Placed& last = taking_over_->last;
-  Endpoint own = endpoint_of(last.nodes[static_cast<std::size_t>(last.node_rank)]);
+  Endpoint own = own_endpoint(last);
   UniqueFd listening = listen_on(own, SOMAXCONN);
   if (!listening) {
     say_(fmt::format("this node cannot take over: listening on {}: {}", own.describe(),
@@ -105,7 +111,7 @@ bool NodeSession::serve_as_successor() {
   server_ = std::make_unique<NodeServer>(loop_, std::move(listening), options_.key, std::move(options));
   link_ = std::make_unique<NodeLink>(loop_, std::vector{own}, options_.key, listener(), kSuccessor);
   std::string line = "this node takes over from the first node if more than half of the nodes meet here";
-  if (options_.members.addresses.empty())
+  if (options_.members.names.empty())
     line += fmt::format("; nodes that come from now on need --master={}{}", own.describe(),
                         options_.join.node_rank ? " and no --node_rank" : "");
   say_(line);
@@ -136,6 +142,7 @@ void NodeSession::give_up_looking() {
   failure.line += "; no other node of the run took over";
   failure.block = fmt::format("fleetrun: {}\n", failure.line);
   search_.end();
+  book_.stop();
   taking_over_->has_found = true;
   over_ = true;
   answer(Over{failure, 0});

@@ -58,6 +58,7 @@ void check_reach(const std::string& address, const std::string& source, const st
 }
 
 void check_one_family(const std::vector<NamedNode>& nodes, const std::string& source) {
+  if (nodes.empty()) return;
   const auto differs = [&](const NamedNode& node) {
     return is_ipv6(node.address) != is_ipv6(nodes.front().address);
   };
@@ -70,17 +71,16 @@ void check_one_family(const std::vector<NamedNode>& nodes, const std::string& so
                                 source, describe(nodes.front()), describe(*other)));
 }
 
-void check_names(const std::vector<NamedNode>& nodes, const std::string& source) {
+Error cannot_resolve(const std::string& source, const std::string& name) {
+  return bad_members(
+      fmt::format("{} names {}, which this host cannot resolve", source, name),
+      split_host_and_port(name).port
+          ? "wanted hosts without ports, such as 10.0.0.2,10.0.0.3; --master_port chooses the port where the nodes meet"
+          : "");
+}
+
+void check_addresses(const std::vector<NamedNode>& nodes, const std::string& source) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].name.empty())
-      throw bad_members(
-          fmt::format("{} has an empty name: wanted a host before, between and after its commas", source));
-    if (nodes[i].address.empty())
-      throw bad_members(
-          fmt::format("{} names {}, which this host cannot resolve", source, nodes[i].name),
-          split_host_and_port(nodes[i].name).port
-              ? "wanted hosts without ports, such as 10.0.0.2,10.0.0.3; --master_port chooses the port where the nodes meet"
-              : "");
     for (std::size_t j = 0; j < i; ++j)
       if (nodes[j].address == nodes[i].address)
         throw bad_members(nodes[j].name == nodes[i].name
@@ -104,6 +104,22 @@ void check_names(const std::vector<NamedNode>& nodes, const std::string& source)
       fmt::format("give its address instead, or correct the line of {} in /etc/hosts", culprit.name));
 }
 
+void check_names(const LaunchOptions& options, const std::vector<NamedNode>& nodes,
+                 const std::string& source) {
+  std::vector<NamedNode> known;
+  for (const NamedNode& node : nodes) {
+    if (node.name.empty())
+      throw bad_members(
+          fmt::format("{} has an empty name: wanted a host before, between and after its commas", source));
+    const bool may_be_absent = is_elastic(options) && !split_host_and_port(node.name).port;
+    if (!node.address.empty())
+      known.push_back(node);
+    else if (!may_be_absent)
+      throw cannot_resolve(source, node.name);
+  }
+  check_addresses(known, source);
+}
+
 // The user typed the command on a host that is not the first of the list, such as a login node.
 Error starts_from_elsewhere(const NamedNode& first, const HostFacts& host) {
   return bad_members(
@@ -119,6 +135,7 @@ int place_by_rank(const LaunchOptions& options, const std::vector<NamedNode>& no
     throw bad_members(
         fmt::format("{} is {}, but there are {} nodes", options.node_rank.source, rank, nodes.size()));
   const NamedNode& node = nodes[static_cast<std::size_t>(rank)];
+  if (node.address.empty()) throw cannot_resolve(source_of(options.ips, "--ips"), node.name);
   const bool is_elsewhere = !is_here(node.address, host);
   if (is_elsewhere && options.node_rank.source == kPlaceOfStarter) throw starts_from_elsewhere(node, host);
   if (is_elsewhere)
@@ -196,7 +213,7 @@ Membership members_of_list(const LaunchOptions& options, const std::vector<Named
   if (options.nnodes.value && options.nnodes.value->most != count)
     throw bad_members(fmt::format("{} is {}, but {} lists {} nodes", options.nnodes.source,
                                   show_value(*options.nnodes.value), source, count));
-  check_names(nodes, source);
+  check_names(options, nodes, source);
   check_spares(options, count);
   Membership members = {.nodes = count,
                         .least = least_nodes(options, count),
@@ -205,15 +222,15 @@ Membership members_of_list(const LaunchOptions& options, const std::vector<Named
                         .host = {},
                         .address = {},
                         .meeting = meeting_of_list(options, nodes.front()),
+                        .first = nodes.front(),
                         .may_be_first = false,
                         .names = {}};
   const NamedNode& own = nodes[static_cast<std::size_t>(*members.node_rank)];
   members.host = own.name;
   members.address = own.address;
   members.may_be_first = members.node_rank == 0;
-  if (!members.may_be_first) members.meeting_elsewhere = nodes.front().others;
   for (const NamedNode& node : nodes) members.names.push_back(node.name);
-  for (const NamedNode& node : nodes) members.addresses.push_back(node.address);
+  members.listed = nodes;
   return members;
 }
 
@@ -263,11 +280,11 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
                     given_as_flag ? "" : "; --nnodes=1 starts a run of this host alone"));
   const NamedNode first = with_own_address_first(resolve_node(meeting->host), host);
   const std::string& address = first.address;
-  if (address.empty())
-    throw bad_members(fmt::format("this host cannot resolve {}, where the nodes meet", meeting->host));
-  check_reach(address, meeting_source(options), meeting->host);
-  const bool here = is_here(address, host);
   const std::optional<int> rank = options.node_rank.value;
+  if (address.empty() && (!is_elastic(options) || rank == 0))
+    throw bad_members(fmt::format("this host cannot resolve {}, where the nodes meet", meeting->host));
+  if (!address.empty()) check_reach(address, meeting_source(options), meeting->host);
+  const bool here = is_here(address, host);
   if (rank && *rank >= nodes)
     throw bad_members(
         fmt::format("{} is {}, but there are {} nodes", options.node_rank.source, *rank, nodes));
@@ -284,7 +301,7 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
           .host = options.host.value.value_or(""),
           .address = address_of_host(options, {address, meeting->port}),
           .meeting = {address, meeting->port},
-          .meeting_elsewhere = here && rank.value_or(0) == 0 ? std::vector<std::string>() : first.others,
+          .first = first,
           .may_be_first = here && rank.value_or(0) == 0,
           .names = {},
           .warning = warn_of_loopback(meeting->host, address, meeting_source(options))};
@@ -298,8 +315,9 @@ std::string Membership::name_of(int node) const {
 }
 
 std::vector<Endpoint> Membership::meetings() const {
-  std::vector<Endpoint> all = {meeting};
-  for (const std::string& elsewhere : meeting_elsewhere) all.push_back({elsewhere, meeting.port});
+  if (may_be_first) return {meeting};
+  std::vector<Endpoint> all;
+  for (const std::string& host_address : addresses_of(first)) all.push_back({host_address, meeting.port});
   return all;
 }
 
@@ -337,6 +355,19 @@ int most_restarts(const LaunchOptions& options) {
 
 bool may_start_again(const LaunchOptions& options) {
   return most_restarts(options) > 0 || is_elastic(options);
+}
+
+std::vector<std::string> needed_names(const LaunchOptions& options) {
+  const std::vector<std::string> listed = split_list(options.ips.value);
+  const std::optional<int> rank = options.node_rank.value;
+  if (listed.size() > 1) {
+    if (!is_elastic(options)) return listed;
+    if (!rank || *rank >= std::ssize(listed)) return {};
+    return {listed[static_cast<std::size_t>(*rank)]};
+  }
+  const std::optional<Endpoint> meeting = named_meeting(options);
+  if (!meeting || (is_elastic(options) && rank.value_or(0) != 0)) return {};
+  return {meeting->host};
 }
 
 std::vector<NamedNode> resolve_names(const LaunchOptions& options) {

@@ -19,16 +19,17 @@ struct Membership {
   std::optional<int> node_rank;  // none: the first node assigns ranks in order of arrival
   std::string host;  // this node's address as the user wrote it; "": the one that reaches the meeting point
   std::string address;  // the same as a numeric address
-  Endpoint meeting;     // where the first node waits for the others
-  std::vector<std::string> meeting_elsewhere =
-      {};                     // or at one of these addresses of its name, as it sees them in another order
-  bool may_be_first = false;  // the meeting point is on this host
-  std::vector<std::string> names;           // of all nodes, in order; none with --master
-  std::vector<std::string> addresses = {};  // the same as numeric addresses
-  std::string warning = {};                 // of a meeting point that other hosts cannot reach
+  Endpoint
+      meeting;  // where the first node waits for the others; its host is "" if this host does not know the name of it
+  NamedNode first = {};                // that host, with all addresses where it may wait
+  bool may_be_first = false;           // the meeting point is on this host
+  std::vector<std::string> names;      // of all nodes, in order; none with --master
+  std::vector<NamedNode> listed = {};  // the same with their addresses
+  std::string warning = {};            // of a meeting point that other hosts cannot reach
 
-  std::string name_of(int node) const;     // "node 2 (10.0.0.3)"
-  std::vector<Endpoint> meetings() const;  // `meeting`, then those elsewhere
+  std::string name_of(int node) const;  // "node 2 (10.0.0.3)"
+  std::vector<Endpoint> meetings()
+      const;  // where the first node may wait; none: this host does not know its name
 };
 
 // Whether nodes may come and go during the run.
@@ -44,10 +45,13 @@ bool asks_for_several_nodes(const LaunchOptions& options);
 // Notes the flags that have no effect on a run with one node.
 void note_flags_of_several_nodes(LaunchOptions& options);
 
+// The names without whose addresses this node cannot join the run.
+std::vector<std::string> needed_names(const LaunchOptions& options);
+
 // Resolves the names in --ips on this host.
 std::vector<NamedNode> resolve_names(const LaunchOptions& options);
 
-// `nodes` are those of --ips. Throws Error(usage) when the options contradict each other or the facts.
+// `nodes` are those of --ips. An elastic run may have nodes whose names are unknown here. Throws Error(usage) when the options contradict each other or the facts.
 Membership resolve_membership(const LaunchOptions& options, std::vector<NamedNode> nodes,
                               const HostFacts& host);
 

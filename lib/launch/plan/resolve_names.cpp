@@ -44,6 +44,12 @@ bool has_address(const NamedNode& node) { return !node.address.empty(); }
 
 }  // namespace
 
+std::vector<std::string> addresses_of(const NamedNode& node) {
+  std::vector<std::string> addresses = node.others;
+  if (!node.address.empty()) addresses.insert(addresses.begin(), node.address);
+  return addresses;
+}
+
 std::string resolve_name(const std::string& name, int family) { return resolve_node(name, family).address; }
 
 std::string resolve_name(const std::string& name) { return resolve_node(name).address; }

@@ -12,6 +12,8 @@ struct NamedNode {
   std::vector<std::string> others = {};  // those after it
 };
 
+std::vector<std::string> addresses_of(const NamedNode& node);  // `address` and the others
+
 // The address of a name, of its addresses the first that other hosts may reach. `family`: AF_INET or AF_INET6. "": the name
 // has no address of this family, or this host does not know it.
 std::string resolve_name(const std::string& name, int family);

@@ -78,9 +78,83 @@ TEST_CASE("hunt 92: who waits for a first node whose name has several addresses 
   const ChildResult end = cluster.end_of(1);
   CHECK(end.code == 75);
   CHECK_MESSAGE(contains(end.err,
-                         "node 0 (10.77.0.3) at 10.77.0.3:7000 or 10.77.0.1:7000 or 10.77.0.11:7000 did "
+                         "node 0 (first) at 10.77.0.3:7000 or 10.77.0.1:7000 or 10.77.0.11:7000 did "
                          "not answer in 3 s (--join_timeout): 10.77.0."),
                 end.err);
+}
+
+// Both nodes are on loopback addresses.
+void write_hosts(Cluster& cluster, int node, const std::string& lines) {
+  std::ofstream(cluster.folder(node) + "/hosts") << lines;
+}
+
+TEST_CASE("hunt 95: a node that waits for the first one finds it at an address that its name got meanwhile") {
+  if (!can_mount()) LEAVE_OUT("another /etc/hosts needs mount namespaces");
+  Cluster cluster(2);
+  const std::string port = std::to_string(cluster.port());
+  const Words words = {"--master=first:" + port, "--nnodes=2", FAKE_WORKER};
+  cluster.set_hosts(1, "127.0.0.9 first\n");
+  cluster.start_exactly(1, {"--node_rank=1", words[0], words[1], words[2]});
+  REQUIRE(cluster.says(1, "waiting for node 0 (first) at 127.0.0.9:" + port));
+  write_hosts(cluster, 1, "127.0.0.1 first\n");
+  cluster.set_hosts(0, "127.0.0.1 first\n");
+  cluster.start_exactly(0, {"--node_rank=0", words[0], words[1], words[2]});
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+}
+
+TEST_CASE("hunt 95: in Kubernetes a node waits until the names of the others have addresses") {
+  if (!can_mount()) LEAVE_OUT("another /etc/hosts needs mount namespaces");
+  Cluster cluster(2);
+  for (const int node : {0, 1}) {
+    cluster.set(node, "KUBERNETES_SERVICE_HOST", "10.96.0.1");
+    cluster.set_hosts(node, node == 0 ? "127.0.0.1 first\n" : "127.0.0.2 second\n");
+    cluster.start_exactly(node, {"--ips=first,second", "--node_rank=" + std::to_string(node),
+                                 "--master_port=" + std::to_string(cluster.port()), FAKE_WORKER});
+  }
+  REQUIRE(cluster.says(0, "waiting for second to get an address (--join_timeout)"));
+  REQUIRE(cluster.says(1, "waiting for first to get an address (--join_timeout)"));
+  for (const int node : {0, 1}) write_hosts(cluster, node, "127.0.0.1 first\n127.0.0.2 second\n");
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+}
+
+TEST_CASE(
+    "hunt 95: a node takes over an elastic run at any address of its name, also at one that it got meanwhile") {
+  if (const auto what = missing()) LEAVE_OUT(*what);
+  for (const bool is_new : {false, true}) {
+    CAPTURE(is_new);
+    const Namespaces network(3);
+    Cluster cluster(3, &network);
+    const std::string others = "10.77.0.1 first\n10.77.0.3 third\n";
+    // The third node knows another address of the second one, at which nobody is.
+    cluster.set_hosts(0, others + "10.77.0.2 second\n");
+    cluster.set_hosts(1, others + "10.77.0.2 second\n");
+    cluster.set_hosts(2, others + (is_new ? "10.77.0.99 second\n" : "10.77.0.99 second\n10.77.0.2 second\n"));
+    for (const int node : {0, 1, 2})
+      cluster.start_exactly(node,
+                            {"--ips=first,second,third", "--nnodes=2:3", FAKE_WORKER, "await", "../go"});
+    for (const int node : {0, 1, 2}) REQUIRE(cluster.says(node, "log/"));
+    write_hosts(cluster, 2, others + "10.77.0.2 second\n");
+    cluster.kill(0);
+    REQUIRE(cluster.says(1, "this node takes over"));
+    REQUIRE(cluster.says(2, "the run goes on with 2 nodes"));
+    cluster.shared().write("go", "");
+    for (const int node : {1, 2}) {
+      const ChildResult end = cluster.end_of(node);
+      CHECK_MESSAGE(end.code == 0, end.err);
+    }
+  }
+}
+
+TEST_CASE("hunt 95: a node of an elastic run needs no name of a node that is not there") {
+  if (!can_mount()) LEAVE_OUT("another /etc/hosts needs mount namespaces");
+  Cluster cluster(2);
+  for (const int node : {0, 1}) {
+    cluster.set_hosts(node, "127.0.0.1 first\n127.0.0.2 second\n");
+    cluster.start_exactly(node, {"--ips=first,second,third.invalid", "--nnodes=2:3", "--elastic_timeout=1",
+                                 "--node_rank=" + std::to_string(node),
+                                 "--master_port=" + std::to_string(cluster.port()), FAKE_WORKER});
+  }
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
 }
 
 }  // namespace
