@@ -1,6 +1,8 @@
 #include "launch/run/join_nodes.h"
 
+#include <algorithm>
 #include <future>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,13 +38,13 @@ std::vector<std::string> possible_successors(const LaunchOptions& options) {
   for (const NodePlace& node : read_places(options.log_dir.value).value_or(Placed()).nodes)
     names.push_back(node.address);
   // All at once: a name server that does not answer costs its patience once.
-  std::vector<std::future<std::string>> answers;
+  std::vector<std::future<NamedNode>> answers;
   answers.reserve(names.size());
   for (const std::string& name : names)
-    answers.push_back(std::async(std::launch::async, [name] { return resolve_name(name); }));
+    answers.push_back(std::async(std::launch::async, [name] { return resolve_node(name); }));
   std::vector<std::string> addresses;
-  for (std::future<std::string>& answer : answers)
-    if (std::string address = answer.get(); !address.empty()) addresses.push_back(std::move(address));
+  for (std::future<NamedNode>& answer : answers)
+    std::ranges::copy(addresses_of(answer.get()), std::back_inserter(addresses));
   return addresses;
 }
 
