@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/error/error.h"
+#include "base/error/exit_codes.h"
 #include "launch/host/surroundings.h"
 #include "launch/plan/program.h"
 #include "launch/plan/warn_before_start.h"
@@ -105,7 +106,8 @@ int examine(LaunchOptions options, const Environment& environment,
   const std::optional<job::ParsedJob> job = try_to_read_job(options, environment, problem);
   const std::optional<EmbeddedRuntime> embedded = runtime_of(job);
   const HostFacts host = probe(options);
-  wait_for_names(options, environment);
+  if (const int signal = wait_for_names(options, environment, doctors_patience(options)); signal != 0)
+    return kSignalExitCode + signal;
   const std::optional<Membership> members = find_members(options, host);
   if (members) use_log_folder_of_node(options, *members, allocation);
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);

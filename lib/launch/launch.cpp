@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/error/exit_codes.h"
 #include "base/error/log.h"
 #include "base/system/file.h"
 #include "base/system/standard_output.h"
@@ -205,7 +206,9 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   const HostFacts host = probe(options);
   note_flags_of_several_nodes(options);
   note_useless_console(options);
-  if (options.dry_run.value.empty()) wait_for_names(options, environment);
+  if (options.dry_run.value.empty())
+    if (const int signal = wait_for_names(options, environment, options.join_timeout.value); signal != 0)
+      return kSignalExitCode + signal;
   const std::optional<Membership> members = find_members(options, host);
   if (members) use_log_folder_of_node(options, *members, allocation);
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);

@@ -1,7 +1,7 @@
 #include "launch/prepare.h"
 
 #include <algorithm>
-#include <thread>
+#include <csignal>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,6 +18,8 @@
 #include "launch/nodes/node_key.h"
 #include "launch/nodes/terms.h"
 #include "launch/plan/program.h"
+#include "launch/process/exit_status.h"
+#include "launch/process/signals.h"
 #include "launch/schedulers/settle_nodes.h"
 #include "launch/schedulers/topology.h"
 
@@ -26,6 +28,28 @@ namespace {
 
 constexpr auto kNoteEvery = std::chrono::seconds(10);
 constexpr auto kResolveEvery = std::chrono::milliseconds(500);
+
+// Blocks the signals that end a run, and waits for one of them.
+class EndSignals {
+ public:
+  EndSignals() {
+    ::sigemptyset(&signals_);
+    for (const int signal : handled_signals())
+      if (ends_a_run(signal)) ::sigaddset(&signals_, signal);
+    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  ~EndSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+
+  int wait(std::chrono::milliseconds limit) const {  // 0: none came
+    const timespec time = {.tv_sec = 0, .tv_nsec = limit / std::chrono::nanoseconds(1)};
+    return std::max(0, ::sigtimedwait(&signals_, nullptr, &time));
+  }
+
+ private:
+  sigset_t signals_{}, before_{};
+};
 
 // Something has started this fleetrun on a node that --exclude_hosts leaves out.
 bool is_left_out(const LaunchOptions& options, const std::optional<Allocation>& allocation) {
@@ -87,20 +111,26 @@ HostFacts probe(const LaunchOptions& options) {
   return host;
 }
 
-void wait_for_names(const LaunchOptions& options, const Environment& environment) {
+// The first process of a container ends at no signal that it does not handle.
+int wait_for_names(const LaunchOptions& options, const Environment& environment, Clock::duration patience) {
   const bool in_pod = !environment.get_or("KUBERNETES_SERVICE_HOST", "").empty();
-  if (!in_pod || !asks_for_several_nodes(options)) return;
-  const TimePoint end = Clock::now() + options.join_timeout.value;
+  if (!in_pod || !asks_for_several_nodes(options)) return 0;
+  const TimePoint end = Clock::now() + patience;
   TimePoint next_note = Clock::now();
+  EndSignals signals;
   for (std::vector<std::string> names = needed_names(options);;) {
     std::erase_if(names, [](const std::string& name) { return !resolve_node(name).address.empty(); });
-    if (names.empty() || Clock::now() >= end) return;
+    if (names.empty() || Clock::now() >= end) return 0;
     if (Clock::now() >= next_note) {
       log_line("fleetrun",
                fmt::format("waiting for {} to get an address (--join_timeout)", fmt::join(names, ", ")));
       next_note += kNoteEvery;
     }
-    std::this_thread::sleep_for(kResolveEvery);
+    if (const int signal = signals.wait(kResolveEvery); signal != 0) {
+      log_line("fleetrun",
+               fmt::format("stopped by {} while other nodes had no address", describe_signal(signal)));
+      return signal;
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include "job/parse_job.h"
 #include "launch/cli/flags/launch_options.h"
 #include "launch/host/host_facts.h"
+#include "launch/loop/clock.h"
 #include "launch/nodes/node_messages.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/embedded_runtime.h"
@@ -30,8 +31,8 @@ std::optional<EmbeddedRuntime> runtime_of(const std::optional<job::ParsedJob>& j
 HostFacts probe(const LaunchOptions& options);
 
 // In Kubernetes, the name of a pod gets its address when the pod starts: waits until this host knows the names that it needs, at most for
-// --join_timeout.
-void wait_for_names(const LaunchOptions& options, const Environment& environment);
+// so long. Returns the signal that ended the wait, or 0.
+int wait_for_names(const LaunchOptions& options, const Environment& environment, Clock::duration patience);
 
 // Nothing when this node is alone.
 std::optional<Membership> find_members(const LaunchOptions& options, const HostFacts& host);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -102,7 +103,11 @@ void complete_message(Finding& found, const std::vector<std::string>& lines) {
   for (std::size_t i = found.end; i < std::min(lines.size(), found.end + kBlankLines + 1); ++i) {
     const std::string_view line = trimmed(without_prefix(lines[i], found.prefix));
     if (line.empty()) continue;
-    if (line.find(kHeader) != std::string_view::npos) return;
+    const bool is_text =
+        std::isalnum(static_cast<unsigned char>(line.front())) != 0;  // and not a line of "====="
+    if (!is_text || line.find(kHeader) != std::string_view::npos ||
+        line.find(kContext) != std::string_view::npos || line.find(kDirectCause) != std::string_view::npos)
+      return;
     found.cause.what.append(" ").append(line);
     found.end = i + 1;
     return;

@@ -16,23 +16,26 @@ class AddressBook {
  public:
   static constexpr auto kLookEvery = std::chrono::seconds(5);
 
-  // `known`: the names, and the addresses that they have so far. `loop` outlives the book.
+  // `known`: names, and the addresses that they have so far, all of one family. `loop` outlives the book.
   AddressBook(EventLoop& loop, std::vector<NamedNode> known);
 
   // All of a name; none: this host does not know it. A numeric address stands for itself.
   std::vector<std::string> of(const std::string& name) const;
 
-  // From now on until stop(). `changed` is called when a name has got other addresses; a name that has lost them keeps the old ones.
-  void keep_up(std::function<void()> changed);
+  // Resolves these names from now on until stop(). `changed` is called when a name has got other addresses; a name that has lost them keeps the
+  // old ones.
+  void keep_up(std::vector<std::string> names, std::function<void()> changed);
   void stop();
 
  private:
   void look();
   void take();
+  int family() const;
 
   Timer timer_;
   std::vector<NamedNode> known_;
-  std::function<void()> changed_;
+  std::vector<std::string> names_;                 // to resolve
+  std::function<void()> changed_;                  // null: it has stopped
   std::future<std::vector<NamedNode>> looked_up_;  // of the thread that asks; it may outlive the book
 };
 

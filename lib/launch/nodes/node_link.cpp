@@ -24,9 +24,11 @@ namespace wire = store_protocol;
 
 constexpr std::chrono::milliseconds kFirstPause(10), kLongestPause(500);  // between tries to connect
 constexpr auto kConnectPatience = std::chrono::seconds(1);                // with each of several addresses
-constexpr auto kAnswerPatience = std::chrono::seconds(5);                 // to a handshake
-constexpr int kFirstEchoes = 8;                        // in a row, for a good estimate of the clock
-constexpr auto kOffsetAge = std::chrono::seconds(60);  // clocks drift: an older estimate is replaced
+constexpr std::size_t kRounds =
+    5;  // to all addresses, before an end with another key counts as the first node
+constexpr auto kAnswerPatience = std::chrono::seconds(5);  // to a handshake
+constexpr int kFirstEchoes = 8;                            // in a row, for a good estimate of the clock
+constexpr auto kOffsetAge = std::chrono::seconds(60);      // clocks drift: an older estimate is replaced
 constexpr std::size_t kReadBytes = 64 * 1024;
 
 std::int64_t in_ns(TimePoint time) { return time.time_since_epoch() / std::chrono::nanoseconds(1); }
@@ -58,7 +60,10 @@ const Endpoint& NodeLink::address() const {
   return addresses_[static_cast<std::size_t>(tries_) % addresses_.size()];
 }
 
-bool NodeLink::has_untried_address() const { return std::cmp_less(tries_ + 1, addresses_.size()); }
+// The first node may not have begun when the link came to its other addresses.
+bool NodeLink::may_be_elsewhere() const {
+  return addresses_.size() > 1 && std::cmp_less(tries_, kRounds * addresses_.size());
+}
 
 // Of a try that gets no answer, the problem is noted. If there is another address, it is the next one's turn.
 void NodeLink::bound_try(Clock::duration patience, const std::string& problem) {
@@ -181,7 +186,7 @@ void NodeLink::take_key(const std::string& credential) {
 }
 
 void NodeLink::fail_over_key(const std::string& munge_problem) {
-  if (wanted_ != kFirstNode || has_untried_address()) return retry("it has another key");
+  if (wanted_ != kFirstNode || may_be_elsewhere()) return retry("it has another key");
   const std::string by_munge =
       munge_problem.empty() ? "" : fmt::format("; MUNGE does not share it: {}", munge_problem);
   throw Error(
@@ -240,7 +245,7 @@ void NodeLink::write() {
 // The other end must not take this for the end of our process: it gets a reset instead of the end of the connection. Who has not proven that
 // it is the first node may be another program, at an address that the first node does not have.
 void NodeLink::lose(const std::string& why) {
-  if (state_ == State::shaking_hands && has_untried_address()) return retry(why);
+  if (state_ == State::shaking_hands && (wanted_ != kFirstNode || addresses_.size() > 1)) return retry(why);
   const linger reset = {.l_onoff = 1, .l_linger = 0};
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   close();

@@ -63,7 +63,7 @@ class NodeLink {
 
   void connect();
   const Endpoint& address() const;  // of this try
-  bool has_untried_address() const;
+  bool may_be_elsewhere() const;
   void bound_try(Clock::duration patience, const std::string& problem);
   void retry(const std::string& problem);
   void on_connected();

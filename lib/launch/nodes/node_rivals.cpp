@@ -43,7 +43,8 @@ void NodeSession::look_for_rivals() {
 std::string NodeSession::rival_mark() const {
   std::vector<std::string> parts;
   for (const std::string& name : options_.members.names) {
-    const std::vector<std::string> addresses = book_.of(name);  // in another order on each host
+    std::vector<std::string> addresses = book_.of(name);  // in another order on each host
+    std::erase_if(addresses, is_loopback);                // which only the host itself may see
     parts.push_back(addresses.empty() ? name : *std::ranges::min_element(addresses));
   }
   std::ranges::sort(parts);

@@ -107,7 +107,18 @@ NodeLink::Listener NodeSession::listener() {
 
 void NodeSession::link_to_first() {
   link_ = std::make_unique<NodeLink>(loop_, options_.members.meetings(), options_.key, listener());
-  if (!server_) book_.keep_up([this] { use_new_addresses(); });
+  if (!server_) keep_up_addresses();
+}
+
+// An elastic run may go on at any node.
+void NodeSession::keep_up_addresses() {
+  std::vector<std::string> names = {options_.members.first.name};
+  if (is_elastic()) names.insert(names.end(), options_.members.names.begin(), options_.members.names.end());
+  if (known_)
+    for (const NodePlace& node : known_->nodes) names.push_back(node.address);
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  book_.keep_up(std::move(names), [this] { use_new_addresses(); });
 }
 
 // Of names, while this node looks for the first one or for another one that takes over.
@@ -118,7 +129,7 @@ void NodeSession::use_new_addresses() {
     members.first = {members.first.name, found.front(), {found.begin() + 1, found.end()}};
     if (!members.may_be_first) members.meeting.host = found.front();
   }
-  if (taking_over_ || link_->is_open()) return;
+  if (taking_over_ || over_ || link_->is_open()) return;
   if (may_search()) ask_others();
   link_to_first();
 }
@@ -460,6 +471,7 @@ std::vector<std::string> NodeSession::roll_call() const {
 void NodeSession::leave(const NodeFailure& failure) {
   leaving_ = true;
   taking_over_.reset();
+  book_.stop();
   if (!link_->is_open()) return;
   if (!over_) {
     send(Failed{attempt_, failure});

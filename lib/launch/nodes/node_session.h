@@ -125,6 +125,7 @@ class NodeSession {
   bool may_search() const;  // for another node that goes on with an elastic run
   std::vector<Endpoint> possible_successors() const;
   std::vector<Endpoint> endpoints_of_others() const;  // of the other nodes of --ips
+  void keep_up_addresses();
   void use_new_addresses();
   void ask_others();
   void join_again();

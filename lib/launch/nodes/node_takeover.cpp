@@ -10,7 +10,6 @@
 #include "base/error/error.h"
 #include "launch/loop/listen_on.h"
 #include "launch/nodes/node_session.h"
-#include "launch/plan/resolve_names.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -55,7 +54,7 @@ void NodeSession::begin_taking_over(const std::string& why) {
                                                  rank < 0 ? std::nullopt : std::optional(rank), now},
                                   .unsent = {}});
   look_.call_at(now, [this] { look_for_successor(); });
-  book_.keep_up([this] { use_new_addresses(); });
+  keep_up_addresses();
 }
 
 void NodeSession::look_for_successor() {
@@ -71,11 +70,9 @@ void NodeSession::look_for_successor() {
 }
 
 std::vector<Endpoint> NodeSession::endpoints_of(const NodePlace& node) const {
-  std::vector<std::string> addresses = book_.of(node.address);
-  if (addresses.empty())
-    addresses = addresses_of(resolve_node(node.address));  // of a --host that no list has
   std::vector<Endpoint> endpoints;
-  for (const std::string& address : addresses) endpoints.push_back({address, options_.members.meeting.port});
+  for (const std::string& address : book_.of(node.address))
+    endpoints.push_back({address, options_.members.meeting.port});
   return endpoints;
 }
 
@@ -135,6 +132,7 @@ void NodeSession::go_on_looking(const std::string& why) {
   if (server_) return give_up_looking();
   taking_over_->loss.block += fmt::format("fleetrun: the node that was to take over is lost, too: {}\n", why);
   taking_over_->has_found = false;
+  keep_up_addresses();
 }
 
 void NodeSession::give_up_looking() {

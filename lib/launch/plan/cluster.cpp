@@ -202,7 +202,7 @@ void place_among_nodes(ClusterSpec& cluster, const Membership& members, const Ho
   for (std::size_t node = 0; node < static_cast<std::size_t>(members.nodes); ++node)
     cluster.nodes.push_back({members.names.empty() ? "" : members.names[node],
                              ids_of_node(node, options, host, members, cluster)});
-  cluster.ipv6 = is_ipv6(members.meeting.host);
+  cluster.ipv6 = is_ipv6(members.meeting.host.empty() ? members.address : members.meeting.host);
   cluster.interface = interface_of(host, members.address);
 }
 

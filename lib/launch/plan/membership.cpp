@@ -83,10 +83,8 @@ void check_addresses(const std::vector<NamedNode>& nodes, const std::string& sou
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j)
       if (nodes[j].address == nodes[i].address)
-        throw bad_members(nodes[j].name == nodes[i].name
-                              ? fmt::format("{} lists {} twice", source, nodes[i].name)
-                              : fmt::format("{} lists {} and {}, which are both {}", source, nodes[j].name,
-                                            nodes[i].name, nodes[i].address));
+        throw bad_members(fmt::format("{} lists {} and {}, which are both {}", source, nodes[j].name,
+                                      nodes[i].name, nodes[i].address));
     check_reach(nodes[i].address, source, nodes[i].name);
   }
   check_one_family(nodes, source);
@@ -111,6 +109,8 @@ void check_names(const LaunchOptions& options, const std::vector<NamedNode>& nod
     if (node.name.empty())
       throw bad_members(
           fmt::format("{} has an empty name: wanted a host before, between and after its commas", source));
+    if (std::ranges::count(nodes, node.name, &NamedNode::name) > 1)
+      throw bad_members(fmt::format("{} lists {} twice", source, node.name));
     const bool may_be_absent = is_elastic(options) && !split_host_and_port(node.name).port;
     if (!node.address.empty())
       known.push_back(node);
@@ -152,6 +152,7 @@ int place_by_host(const LaunchOptions& options, const std::vector<NamedNode>& no
   if (found == nodes.end())
     throw bad_members(fmt::format("{} is {}, which {} does not list", options.host.source,
                                   *options.host.value, source_of(options.ips, "--ips")));
+  if (found->address.empty()) throw cannot_resolve(options.host.source, found->name);
   return static_cast<int>(found - nodes.begin());
 }
 
@@ -245,6 +246,7 @@ std::optional<Endpoint> named_meeting(const LaunchOptions& options) {
 // "": not given, or a name that means nothing here.
 std::string address_of_host(const LaunchOptions& options, const Endpoint& meeting) {
   if (!options.host.value) return "";
+  if (meeting.host.empty()) return resolve_name(*options.host.value);
   const bool six = is_ipv6(meeting.host);
   std::string address = resolve_name(*options.host.value, six ? AF_INET6 : AF_INET);
   if (address.empty() && !resolve_name(*options.host.value).empty())
@@ -358,7 +360,11 @@ bool may_start_again(const LaunchOptions& options) {
 }
 
 std::vector<std::string> needed_names(const LaunchOptions& options) {
-  const std::vector<std::string> listed = split_list(options.ips.value);
+  std::vector<std::string> listed = split_list(options.ips.value);
+  const auto is_no_name = [](const std::string& name) {
+    return name.empty() || split_host_and_port(name).port;
+  };
+  if (std::ranges::any_of(listed, is_no_name)) return {};  // an error says so
   const std::optional<int> rank = options.node_rank.value;
   if (listed.size() > 1) {
     if (!is_elastic(options)) return listed;

@@ -18,21 +18,6 @@ bool may_be_reachable(const std::string& address) {
   return parsed && !parsed->is_link_local() && !is_loopback(address);
 }
 
-NamedNode resolve_node(const std::string& name, int family) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_family = family;
-  hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return {name, ""};
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  std::vector<std::string> addresses;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    std::string address = SocketAddress::from(*one->ai_addr).value().endpoint().host;
-    if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(std::move(address));
-  }
-  std::ranges::stable_partition(addresses, may_be_reachable);
-  return {name, addresses.front(), {addresses.begin() + 1, addresses.end()}};
-}
-
 std::vector<NamedNode> resolve_all(const std::vector<std::string>& names, int family) {
   std::vector<NamedNode> nodes;
   nodes.reserve(names.size());
@@ -48,6 +33,21 @@ std::vector<std::string> addresses_of(const NamedNode& node) {
   std::vector<std::string> addresses = node.others;
   if (!node.address.empty()) addresses.insert(addresses.begin(), node.address);
   return addresses;
+}
+
+NamedNode resolve_node(const std::string& name, int family) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_family = family;
+  hints.ai_socktype = SOCK_STREAM;
+  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return {name, ""};
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  std::vector<std::string> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    std::string address = SocketAddress::from(*one->ai_addr).value().endpoint().host;
+    if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(std::move(address));
+  }
+  std::ranges::stable_partition(addresses, may_be_reachable);
+  return {name, addresses.front(), {addresses.begin() + 1, addresses.end()}};
 }
 
 std::string resolve_name(const std::string& name, int family) { return resolve_node(name, family).address; }

@@ -21,6 +21,7 @@ std::string resolve_name(const std::string& name);  // over IPv4 if it has such 
 
 // All addresses of a name: over IPv4 if it has such an address, else over IPv6. Those of loopback and the link-local ones come last.
 NamedNode resolve_node(const std::string& name);
+NamedNode resolve_node(const std::string& name, int family);
 
 // IPv4 addresses if every name has one, else IPv6 addresses if every name has one, else the results of
 // resolve_name(name).

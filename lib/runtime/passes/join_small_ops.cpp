@@ -128,10 +128,18 @@ class JoiningCastGradients {
           casts.push_back(cast);
         }
     if (ids.size() < 2) return;
-    const OpId last = *std::ranges::max_element(ids);
+    const auto [first, last] = std::ranges::minmax(ids);
     Op joined = join_lists(casts);
+    for (OpId id = first; id <= last; ++id)
+      if (needs_any(program_.op(id), joined.outputs)) return;
     for (const OpId id : ids) left_out_[static_cast<std::size_t>(id)] = id != last;
     program_.ops[static_cast<std::size_t>(last)] = std::move(joined);
+  }
+
+  // As with sequential_execution, where each op waits for the one before it.
+  static bool needs_any(const Op& op, const std::vector<ValueId>& outputs) {
+    const auto is_output = [&](ValueId id) { return std::ranges::find(outputs, id) != outputs.end(); };
+    return std::ranges::any_of(op.inputs, is_output) || std::ranges::any_of(op.after, is_output);
   }
 
   Program& program_;

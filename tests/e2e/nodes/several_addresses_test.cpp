@@ -1,4 +1,7 @@
 // Names of nodes with several addresses, of which each host sees others, or the same ones in another order.
+#include <poll.h>
+
+#include <atomic>
 #include <thread>
 
 #include "e2e/nodes/cluster.h"
@@ -29,16 +32,21 @@ std::optional<std::string> missing() {
   return std::nullopt;
 }
 
-void train(ThreeAddresses& cluster, const Words& place) {
-  for (const int node : {0, 1}) {
-    std::ofstream(cluster.folder(node) + "/job.json") << kEndlessJob;
-    Words words = place;
-    words.insert(words.end(),
-                 {"--nproc_per_node=1", "--device=cpu", "--join_timeout=30", "job.json", "train.epochs=1"});
-    cluster.start_exactly(node, words);
-  }
+void start_training(Cluster& cluster, int node, Words words) {
+  std::ofstream(cluster.folder(node) + "/job.json") << kEndlessJob;
+  words.insert(words.end(),
+               {"--nproc_per_node=1", "--device=cpu", "--join_timeout=30", "job.json", "train.epochs=1"});
+  cluster.start_exactly(node, words);
+}
+
+void check_trained(Cluster& cluster) {
   for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
   CHECK(cluster.report(0)["ranks"].size() == 2);
+}
+
+void train(Cluster& cluster, const Words& place) {
+  for (const int node : {0, 1}) start_training(cluster, node, place);
+  check_trained(cluster);
 }
 
 TEST_CASE("hunt 92: nodes find the first one by --ips at any address of its name, and so do the ranks") {
@@ -62,11 +70,20 @@ TEST_CASE("another program at one address of the first node's name is passed ove
   ThreeAddresses::add_to_first(network, "10.77.0.3");
   UniqueFd listener;
   network.run_in(0, [&] { listener = listen_at("10.77.0.3", 7000); });
+  std::atomic<bool> done = false;
   std::thread server([&] {
-    const UniqueFd client(::accept(listener.get(), nullptr, nullptr));
-    ::send(client.get(), "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
+    while (!done) {
+      pollfd entry = {.fd = listener.get(), .events = POLLIN, .revents = 0};
+      if (::poll(&entry, 1, 20) != 1) continue;
+      const UniqueFd client(::accept(listener.get(), nullptr, nullptr));
+      ::send(client.get(), "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
+    }
   });
-  train(cluster, {"--master=first:7000", "--nnodes=2"});
+  start_training(cluster, 1, {"--master=first:7000", "--nnodes=2"});
+  CHECK(cluster.says(1, "waiting for node 0 (first)"));  // it has tried all addresses
+  start_training(cluster, 0, {"--master=first:7000", "--nnodes=2"});
+  check_trained(cluster);
+  done = true;
   server.join();
 }
 

@@ -99,6 +99,15 @@ TEST_CASE(
                narrow("c.wide", "c", "c@GRAD") + wide("b", 3) + narrow("b.wide", "b", "b@GRAD") + end) ==
         kGradients + wide("a", 2) + wide("c", 4) + narrow("c.wide", "c", "c@GRAD") + wide("b", 3) +
             narrow("a.wide,b.wide", "a,b", "a@GRAD,b@GRAD") + end);
+
+  // In a strict order, the second gradient is made after the first one has been cast.
+  const auto after = [](std::string op, const std::string& value) {
+    return op.insert(op.size() - 1, " after " + value);
+  };
+  const std::string ordered = kGradients + wide("a", 2) + narrow("a.wide", "a", "a@GRAD") +
+                              after(wide("b", 3), "a@GRAD") +
+                              after(narrow("b.wide", "b", "b@GRAD"), "b.wide") + all_reduce("a@GRAD,b@GRAD");
+  CHECK(joined(ordered) == ordered);
 }
 
 TEST_CASE("ops that wait for each other become one, which waits for all others that they wait for") {
