@@ -134,6 +134,17 @@ TEST_CASE("hunt 95: in Kubernetes a node waits until the names of the others hav
   for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
 }
 
+TEST_CASE("hunt 95: SIGTERM ends the wait for an address of a name") {
+  Cluster cluster(1);
+  cluster.set(0, "KUBERNETES_SERVICE_HOST", "10.96.0.1");
+  cluster.start_exactly(0, {"--master=first.invalid:7000", "--nnodes=2", "--node_rank=1", FAKE_WORKER});
+  REQUIRE(cluster.says(0, "waiting for first.invalid to get an address (--join_timeout)"));
+  cluster.send(0, SIGTERM);
+  const ChildResult end = cluster.end_of(0);
+  CHECK(end.code == 143);
+  CHECK(contains(end.err, "stopped by SIGTERM (15) while other nodes had no address\n"));
+}
+
 TEST_CASE(
     "hunt 95: a node takes over an elastic run at any address of its name, also at one that it got meanwhile") {
   if (const auto what = missing()) LEAVE_OUT(*what);
