@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error/error.h"
 #include "base/error/exit_codes.h"
@@ -110,30 +109,6 @@ void NodeSession::link_to_first() {
   if (!server_) keep_up_addresses();
 }
 
-// An elastic run may go on at any node.
-void NodeSession::keep_up_addresses() {
-  std::vector<std::string> names = {options_.members.first.name};
-  if (is_elastic()) names.insert(names.end(), options_.members.names.begin(), options_.members.names.end());
-  if (known_)
-    for (const NodePlace& node : known_->nodes) names.push_back(node.address);
-  std::ranges::sort(names);
-  names.erase(std::ranges::unique(names).begin(), names.end());
-  book_.keep_up(std::move(names), [this] { use_new_addresses(); });
-}
-
-// Of names, while this node looks for the first one or for another one that takes over.
-void NodeSession::use_new_addresses() {
-  Membership& members = options_.members;
-  const std::vector<std::string> found = book_.of(members.first.name);
-  if (!found.empty()) {
-    members.first = {members.first.name, found.front(), {found.begin() + 1, found.end()}};
-    if (!members.may_be_first) members.meeting.host = found.front();
-  }
-  if (taking_over_ || over_ || link_->is_open()) return;
-  if (may_search()) ask_others();
-  link_to_first();
-}
-
 // This node may come (back) to an elastic run that another node has taken over. So until it has a place, it asks all nodes
 // that it knows. The first of them also asks before it begins a new run.
 void NodeSession::look_for_run_that_goes_on() {
@@ -143,30 +118,6 @@ void NodeSession::look_for_run_that_goes_on() {
 }
 
 bool NodeSession::may_search() const { return is_elastic() && options_.looks_for_run; }
-
-// With --master only the meeting point is known, which may be that of a node that has taken over, and what the options name.
-std::vector<Endpoint> NodeSession::possible_successors() const {
-  const Membership& members = options_.members;
-  if (!members.names.empty()) return endpoints_of_others();
-  std::vector<Endpoint> nodes = members.meetings();
-  for (const std::string& address : options_.possible_successors)
-    nodes.push_back({address, members.meeting.port});
-  return nodes;
-}
-
-std::vector<Endpoint> NodeSession::endpoints_of_others() const {
-  const Membership& members = options_.members;
-  std::vector<Endpoint> others;
-  for (int node = 0; node < std::ssize(members.names); ++node)
-    if (node != members.node_rank)
-      for (const std::string& address : book_.of(members.names[static_cast<std::size_t>(node)]))
-        others.push_back({address, members.meeting.port});
-  return others;
-}
-
-void NodeSession::ask_others() {
-  for (const Endpoint& node : possible_successors()) search_.ask(node);
-}
 
 // Another fleetrun, which did not belong to the run, was where the nodes meet. It may have been on this host.
 void NodeSession::come_again() {
@@ -287,13 +238,6 @@ bool NodeSession::is_spare() const { return known_ && known_->node_rank < 0; }
 void NodeSession::stop_waiting(const std::string& why, int exit_code) {
   interruption_ = {
       .cause = "error", .line = why, .block = fmt::format("fleetrun: {}\n", why), .exit_code = exit_code};
-}
-
-std::string NodeSession::place_of_first() const {
-  std::vector<std::string> places;
-  for (const Endpoint& meeting : options_.members.meetings()) places.push_back(meeting.describe());
-  if (places.empty()) return name_of_first();
-  return fmt::format("{} at {}", name_of_first(), fmt::join(places, " or "));
 }
 
 std::string NodeSession::describe_wait_for_first() const {

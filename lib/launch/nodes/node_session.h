@@ -123,11 +123,6 @@ class NodeSession {
   void link_to_first();
   void look_for_run_that_goes_on();
   bool may_search() const;  // for another node that goes on with an elastic run
-  std::vector<Endpoint> possible_successors() const;
-  std::vector<Endpoint> endpoints_of_others() const;  // of the other nodes of --ips
-  void keep_up_addresses();
-  void use_new_addresses();
-  void ask_others();
   void join_again();
   void come_again();
   void serve();
@@ -145,9 +140,18 @@ class NodeSession {
   void tell_run(Event event);
   void answer(FromFirst message);
   void reply_to(const Ask& ask);
-  std::string place_of_first() const;
   std::string describe_wait_for_first() const;
   void run_until(Clock::duration patience, const std::function<bool()>& done);
+
+  // Where the other nodes may be: node_addresses.cpp.
+  std::string place_of_first() const;
+  std::vector<Endpoint> possible_successors() const;
+  std::vector<Endpoint> endpoints_of_others() const;  // of the other nodes of --ips
+  std::vector<Endpoint> endpoints_of(const NodePlace& node) const;
+  Endpoint own_endpoint(const Placed& placed) const;
+  void ask_others();
+  void keep_up_addresses();
+  void use_new_addresses();
 
   // Taking over from a lost first node: node_takeover.cpp.
   struct TakingOver {
@@ -166,8 +170,6 @@ class NodeSession {
   void join_found(std::unique_ptr<NodeLink> link);
   void go_on_looking(const std::string& why);
   void give_up_looking();
-  std::vector<Endpoint> endpoints_of(const NodePlace& node) const;
-  Endpoint own_endpoint(const Placed& placed) const;
 
   EventLoop& loop_;
   NodeSessionOptions options_;

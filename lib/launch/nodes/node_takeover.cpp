@@ -69,21 +69,6 @@ void NodeSession::look_for_successor() {
       search_.ask(place);
 }
 
-std::vector<Endpoint> NodeSession::endpoints_of(const NodePlace& node) const {
-  std::vector<Endpoint> endpoints;
-  for (const std::string& address : book_.of(node.address))
-    endpoints.push_back({address, options_.members.meeting.port});
-  return endpoints;
-}
-
-Endpoint NodeSession::own_endpoint(const Placed& placed) const {
-  const std::string& own = placed.nodes.at(static_cast<std::size_t>(placed.node_rank)).address;
-  const Membership& members = options_.members;
-  return {members.address.empty() ? own : members.address, members.meeting.port};
-}
-
-std::string NodeSession::own_address() const { return own_endpoint(*placed_).host; }
-
 bool NodeSession::serve_as_successor() {
   const Placed& last = taking_over_->last;
   Endpoint own = own_endpoint(last);

@@ -1,0 +1,83 @@
+// The part of a NodeSession that knows where the other nodes may be: at the addresses of their names, which may change while nodes look
+// for each other.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "launch/nodes/node_session.h"
+
+namespace fleetrun::launch {
+
+std::string NodeSession::place_of_first() const {
+  std::vector<std::string> places;
+  for (const Endpoint& meeting : options_.members.meetings()) places.push_back(meeting.describe());
+  if (places.empty()) return name_of_first();
+  return fmt::format("{} at {}", name_of_first(), fmt::join(places, " or "));
+}
+
+// An elastic run may go on at any node.
+void NodeSession::keep_up_addresses() {
+  std::vector<std::string> names = {options_.members.first.name};
+  if (is_elastic()) names.insert(names.end(), options_.members.names.begin(), options_.members.names.end());
+  if (known_)
+    for (const NodePlace& node : known_->nodes) names.push_back(node.address);
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  book_.keep_up(std::move(names), [this] { use_new_addresses(); });
+}
+
+// Of names, while this node looks for the first one or for another one that takes over.
+void NodeSession::use_new_addresses() {
+  Membership& members = options_.members;
+  const std::vector<std::string> found = book_.of(members.first.name);
+  if (!found.empty()) {
+    members.first = {members.first.name, found.front(), {found.begin() + 1, found.end()}};
+    if (!members.may_be_first) members.meeting.host = found.front();
+  }
+  if (taking_over_ || over_ || link_->is_open()) return;
+  if (may_search()) ask_others();
+  link_to_first();
+}
+
+// With --master only the meeting point is known, which may be that of a node that has taken over, and what the options name.
+std::vector<Endpoint> NodeSession::possible_successors() const {
+  const Membership& members = options_.members;
+  if (!members.names.empty()) return endpoints_of_others();
+  std::vector<Endpoint> nodes = members.meetings();
+  for (const std::string& address : options_.possible_successors)
+    nodes.push_back({address, members.meeting.port});
+  return nodes;
+}
+
+std::vector<Endpoint> NodeSession::endpoints_of_others() const {
+  const Membership& members = options_.members;
+  std::vector<Endpoint> others;
+  for (int node = 0; node < std::ssize(members.names); ++node)
+    if (node != members.node_rank)
+      for (const std::string& address : book_.of(members.names[static_cast<std::size_t>(node)]))
+        others.push_back({address, members.meeting.port});
+  return others;
+}
+
+void NodeSession::ask_others() {
+  for (const Endpoint& node : possible_successors()) search_.ask(node);
+}
+
+std::vector<Endpoint> NodeSession::endpoints_of(const NodePlace& node) const {
+  std::vector<Endpoint> endpoints;
+  for (const std::string& address : book_.of(node.address))
+    endpoints.push_back({address, options_.members.meeting.port});
+  return endpoints;
+}
+
+Endpoint NodeSession::own_endpoint(const Placed& placed) const {
+  const std::string& own = placed.nodes.at(static_cast<std::size_t>(placed.node_rank)).address;
+  const Membership& members = options_.members;
+  return {members.address.empty() ? own : members.address, members.meeting.port};
+}
+
+std::string NodeSession::own_address() const { return own_endpoint(*placed_).host; }
+
+}  // namespace fleetrun::launch
