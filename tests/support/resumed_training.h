@@ -34,7 +34,7 @@ inline std::string resume_from(const Checkpoint* checkpoint, std::int64_t steps,
   rank.trainer.share_parameters();
   share_owned(checkpoint, program, storage, rank.communicator);
   const int merged = share_merged_gradients(checkpoint, program, storage, rank.communicator);
-  const std::string note = share_rank_states(checkpoint, program, storage, rank.communicator);
+  std::string note = share_rank_states(checkpoint, program, storage, rank.communicator);
   equalise_velocities(program, steps, storage, rank.communicator);
   rank.trainer.start_at(steps, merged);
   return note;

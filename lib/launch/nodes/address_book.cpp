@@ -24,6 +24,7 @@ bool has_same_addresses(const NamedNode& a, const NamedNode& b) {
 
 std::vector<NamedNode> resolve_each(const std::vector<std::string>& names, int family) {
   std::vector<NamedNode> nodes;
+  nodes.reserve(names.size());
   for (const std::string& name : names)
     nodes.push_back(family == AF_UNSPEC ? resolve_node(name) : resolve_node(name, family));
   return nodes;

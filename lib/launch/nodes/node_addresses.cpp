@@ -24,7 +24,7 @@ void NodeSession::keep_up_addresses() {
   if (known_)
     for (const NodePlace& node : known_->nodes) names.push_back(node.address);
   std::ranges::sort(names);
-  names.erase(std::ranges::unique(names).begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   book_.keep_up(std::move(names), [this] { use_new_addresses(); });
 }
 

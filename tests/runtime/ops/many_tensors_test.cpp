@@ -137,15 +137,15 @@ Results run_together(const ListOp& op, const std::vector<std::int64_t>& sizes, D
 
 void check_close(const Results& found, const Results& wanted) {
   REQUIRE(found.size() == wanted.size());
-  for (const auto& [name, values] : wanted) {
-    const Floats& other = found.at(name);
+  for (const auto& result : wanted) {
+    const Floats &values = result.second, &other = found.at(result.first);
     REQUIRE(other.size() == values.size());
     double largest = 0, apart = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
       largest = std::max(largest, std::abs(static_cast<double>(values[i])));
       apart = std::max(apart, std::abs(static_cast<double>(values[i]) - static_cast<double>(other[i])));
     }
-    CHECK_MESSAGE(apart <= kApart * largest, name);
+    CHECK_MESSAGE(apart <= kApart * largest, result.first);
   }
 }
 
