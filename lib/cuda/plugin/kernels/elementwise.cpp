@@ -70,17 +70,30 @@ std::unique_ptr<Kernel> make_clamp_grad(const OpView& op, Device& device) {
       });
 }
 
-std::unique_ptr<Kernel> make_cast(const OpView& op, Device& device) {
+std::unique_ptr<Kernel> make_cast_of(const OpView& op, Device& device, std::span<const ValueId> x,
+                                     std::span<const ValueId> y) {
+  const runtime::Program& program = op.program();
   OpTensors<2> tensors;
-  const auto x = op.input_ids("x"), y = op.output_ids("y");
   for (std::size_t i = 0; i < x.size(); ++i)
-    tensors.add({x[i], y[i]}, runtime::count_of(op.program().value(x[i]).shape));
+    tensors.add({x[i], y[i]}, runtime::count_of(program.value(x[i]).shape));
   return simple_kernel(
       op, device,
-      [tensors = std::move(tensors), from = number_of(op, op.input("x")), to = number_of(op, op.output("y"))](
-          const RunContext& context, cudaStream_t stream) mutable {
+      [tensors = std::move(tensors), from = number_of(op, program.value(x.front())),
+       to = number_of(op, program.value(y.front()))](const RunContext& context, cudaStream_t stream) mutable {
         cast(tensors.in(context), from, to, stream);
       });
+}
+
+std::unique_ptr<Kernel> make_cast(const OpView& op, Device& device) {
+  return make_cast_of(op, device, op.input_ids("x"), op.output_ids("y"));
+}
+
+std::unique_ptr<Kernel> make_cast_gradient(const OpView& op, Device& device) {
+  return make_cast_of(op, device, op.input_ids("grad"), op.output_ids("out"));
+}
+
+LayoutChoice choose_cast_gradient(const LayoutQuery& query, Device&) {
+  return runtime::as_parameters_lie(query, layout_in);
 }
 
 LayoutChoice choose_cast(const LayoutQuery& query, Device& device) {
@@ -184,6 +197,9 @@ KernelDef relu_kernel() { return {.choose_layouts = like_x, .make = make_clamp};
 KernelDef relu_grad_kernel() { return {.choose_layouts = like_y, .make = make_clamp_grad}; }
 KernelDef relu6_kernel() { return {.choose_layouts = like_x, .make = make_clamp}; }
 KernelDef relu6_grad_kernel() { return {.choose_layouts = like_y, .make = make_clamp_grad}; }
+KernelDef cast_gradient_kernel() {
+  return {.choose_layouts = choose_cast_gradient, .make = make_cast_gradient};
+}
 KernelDef cast_kernel() {
   return {.choose_layouts = choose_cast, .make = make_cast, .waits_for_reader = true};
 }

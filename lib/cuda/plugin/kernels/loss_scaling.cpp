@@ -1,4 +1,4 @@
-// strategy.amp's loss scaling, gradient_merge, and gradients in a narrow type on their way to other ranks.
+// strategy.amp's loss scaling, and gradient_merge.
 #include "cuda/plugin/op_tensors.h"
 #include "cuda/plugin/updates.h"
 
@@ -77,18 +77,6 @@ std::unique_ptr<Kernel> make_zero(const OpView& op, Device& device) {
                        });
 }
 
-std::unique_ptr<Kernel> make_cast_gradient(const OpView& op, Device& device) {
-  return simple_kernel(op, device,
-                       [tensors = OpTensors<2>(op, {"grad", "out"}), to = number_of(op, op.output("out"))](
-                           const RunContext& context, cudaStream_t stream) mutable {
-                         cast(tensors.in(context), Number::f32, to, stream);
-                       });
-}
-
-LayoutChoice choose_cast_gradient(const LayoutQuery& query, Device&) {
-  return runtime::as_parameters_lie(query, layout_in);
-}
-
 std::unique_ptr<Kernel> make_merge(const OpView& op, Device& device) {
   OpTensors<3> tensors;
   tensors.add({op.input_id("merged"), op.input_id("grad"), op.output_id("out")},
@@ -116,9 +104,6 @@ KernelDef scale_loss_kernel() { return {.make = make_scale_loss}; }
 KernelDef check_finite_and_unscale_kernel() { return {.choose_layouts = choose_check, .make = make_check}; }
 KernelDef update_loss_scaling_kernel() { return {.make = make_update}; }
 KernelDef zero_on_overflow_kernel() { return {.choose_layouts = runtime::as_they_lie, .make = make_zero}; }
-KernelDef cast_gradient_kernel() {
-  return {.choose_layouts = choose_cast_gradient, .make = make_cast_gradient};
-}
 KernelDef merge_gradient_kernel() {
   return {.choose_layouts = choose_merge,
           .make = make_merge,
