@@ -14,7 +14,9 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::array<std::string_view, 26> kChatter = {
+constexpr std::array<std::string_view, 28> kChatter = {
+    " (most recent call first):",  // of Python's faulthandler, for each thread
+    "Extension modules: ",         // its last line
     "Exception ignored in",
     "resource_tracker",
     "Warning: ",

@@ -84,6 +84,7 @@ class Judge {
                      [](const Finding& a, const Finding& b) { return a.first > b.first; });  // last one first
     weaken_echoes(findings_, log.lines,
                   {.script = script, .lines_at_death = at_death, .exit_code = status.exit_code()});
+    if (crashed_while_python_left(log)) ending_ |= kExit;
     const bool may_be_uncaught = status.exit_code() == 1 || ending_ != kExit;
     if (may_be_uncaught) extend_last_message(log);
     last_words_ = last_words_begin(log, findings_, may_be_uncaught ? kLastWords : kFewLastWords);
@@ -113,6 +114,21 @@ class Judge {
       return message.first >= other.first && message.first < other.end;
     });
     if (!repeated) findings_.push_back(std::move(message));
+  }
+
+  // The traceback of an exception that nobody caught stands directly above what faulthandler says of the crash.
+  bool crashed_while_python_left(const LogLines& log) const {
+    const auto crash = std::ranges::find_if(findings_, [](const Finding& finding) {
+      return finding.cause.what.starts_with("Fatal Python error: ");
+    });
+    if (crash == findings_.end()) return false;
+    const auto above = std::ranges::find_if(
+        findings_, [&](const Finding& finding) { return finding.end <= crash->first && finding.from_top; });
+    if (above == findings_.end()) return false;
+    const auto line = [&](std::size_t number) {
+      return log.lines.begin() + static_cast<std::ptrdiff_t>(number);
+    };
+    return std::all_of(line(above->end), line(crash->first), is_chatter);
   }
 
   // Of an exception that nobody caught: Python writes nothing after it, so the message goes on to the end of the log.

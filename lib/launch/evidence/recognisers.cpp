@@ -13,10 +13,9 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr std::size_t kMessageText =
-    64 * 1024;                         // bytes at the end of a log: a sanitizer's report, a hundred stacks
-constexpr std::size_t kWindow = 4096;  // bytes from the start of a line that a pattern sees
-constexpr int kTries = 8;              // the last lines with a sign that are looked at
-constexpr int kGroups = 6;             // the whole match, and what patterns put in parentheses
+    64 * 1024;              // bytes at the end of a log: a sanitizer's report, a hundred stacks
+constexpr int kTries = 8;   // the last lines with a sign that are looked at
+constexpr int kGroups = 6;  // the whole match, and what patterns put in parentheses
 constexpr unsigned kAnyEnd = kExit | kAbort | kCrash;
 
 // clang-format off
@@ -42,7 +41,7 @@ constexpr std::array kTable = {
     Recogniser{"SUMMARY: ", R"(SUMMARY: (\w+Sanitizer: .+))", R"(\1)", "", kAnyEnd, Weight::certain},
     Recogniser{": runtime error: ", R"((\S+):(\d+):\d+: runtime error: (.+))", R"(undefined behaviour: \3)", R"(\1:\2)", kAnyEnd},
     // Python's own messages
-    Recogniser{"Fatal Python error: ", R"re((Fatal Python error: .+)(?:(?s:.*?)\n[^\n]*urrent thread [^\n]*:\n[^\n]*?File "([^"\n]+)", line (\d+) in (\S+))?)re", R"(\1)", R"(\2:\3, in \4)", kAnyEnd, Weight::clue},
+    Recogniser{"Fatal Python error: ", R"re((Fatal Python error: .+)(?:(?s:.*?)\n[^\n]*urrent thread [^\n]*:\n[^\n]*?File "([^"\n]+)", line (\d+) in (\S+))?)re", R"(\1)", R"(\2:\3, in \4)", kAnyEnd, Weight::clue, 0, kMessageText},  // the stacks of all threads
     Recogniser{"can't open file", R"((can't open file .+))", R"(\1)", "", kExit, Weight::last_words, 2},
     Recogniser{": No module named ", R"(python[\d.]*: (No module named .+))", R"(\1)", "", kExit, Weight::last_words, 1},
     Recogniser{": Error while finding module specification for ", R"(python[\d.]*: (Error while finding module specification for .+))", R"(\1)", "", kExit, Weight::last_words, 1},
@@ -99,7 +98,7 @@ std::string fill_in(const re2::RE2& pattern, std::string_view text, const re2::S
 // The pattern at the line that begins at `start`.
 std::optional<Finding> match(const Recogniser& row, const re2::RE2& pattern, const LogLines& log,
                              std::size_t start) {
-  const re2::StringPiece window(log.text.data() + start, std::min(kWindow, log.text.size() - start));
+  const re2::StringPiece window(log.text.data() + start, std::min(row.window, log.text.size() - start));
   const auto line_end = std::min(log.text.find('\n', start) - start, window.size());
   std::array<re2::StringPiece, kGroups> groups;
   if (!pattern.Match(window, 0, window.size(), re2::RE2::UNANCHORED, groups.data(), kGroups))

@@ -16,7 +16,8 @@ struct Recogniser {
   std::string_view place;    // the same for the place
   unsigned endings = 0;      // that the message explains
   Weight weight = Weight::last_words;
-  int code = 0;  // the only exit code that it explains; 0: any
+  int code = 0;               // the only exit code that it explains; 0: any
+  std::size_t window = 4096;  // bytes from the start of the line that the pattern sees
 };
 
 std::span<const Recogniser> recognisers();

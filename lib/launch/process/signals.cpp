@@ -127,6 +127,11 @@ bool catches(pid_t pid, int signal) {
   return (mask_in(status, "SigCgt").value_or(0) & bit_of(signal)) != 0;
 }
 
+bool ignores(pid_t pid, int signal) {
+  const std::string status = read_kernel_file(process_path(pid, "status"));
+  return (mask_in(status, "SigIgn").value_or(0) & bit_of(signal)) != 0;
+}
+
 bool handles(pid_t pid, int signal) {
   if (!shows_own_processes()) return true;
   const std::string status = read_kernel_file(process_path(pid, "status"));

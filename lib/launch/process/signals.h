@@ -51,6 +51,8 @@ constexpr int kStackSignal = 50;  // a real-time signal, for which nothing else 
 constexpr const char* kStackSignalVariable = "FLEETRUN_STACK_SIGNAL";
 bool catches(pid_t pid, int signal);  // has a handler for it; false of one that is gone
 
+bool ignores(pid_t pid, int signal);  // false of one that is gone
+
 // The process has a handler for the signal, or blocks it in its first thread, so that it may wait for it. False of one that is gone. True where
 // no /proc shows it: a process without a handler ends at the signal all the same.
 bool handles(pid_t pid, int signal);

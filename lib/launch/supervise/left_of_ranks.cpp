@@ -30,6 +30,14 @@ int handled_by(pid_t pid, int signal) {
 
 bool is_in_our_session(pid_t pid) { return ::getsid(pid) == ::getsid(0); }
 
+// A program takes back its handler as soon as the signal has come, so that nothing interrupts its last checkpoint. The signal has come from us, or
+// from whoever has signalled all processes, or from a wrapper that passes it on and ends. Of a signal that is not ours, nobody has noted the
+// handlers: who ignores it may have had one.
+bool seems_to_save(pid_t pid, const LeftOfRanks::Request& request) {
+  if (request.handlers.contains(pid)) return true;
+  return !request.by_fleetrun && ignores(pid, request.signal);
+}
+
 void send_to_member(pid_t pid, int signal) {
   const UniqueFd pidfd = open_pidfd(pid);
   if (pidfd && is_in_our_session(pid)) send_signal(pidfd, signal);
@@ -72,7 +80,7 @@ bool LeftOfRanks::add(int rank, pid_t leader, const Request& request, const Left
                      .leader = leader,
                      .request = request,
                      .ask_at = request.by_fleetrun ? now : now + kTimeToFollow,
-                     .asked = request.handlers,
+                     .asked = {},
                      .told = {},
                      .alone_since = {},
                      .told_at = {}});
@@ -128,11 +136,11 @@ bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& mem
   for (const LeftProcess& member : members) {
     if (!covered.contains(member.parent) && group.asked.count(member.pid) == 0) {
       const int signal = handled_by(member.pid, group.request.signal);
-      if (signal == 0) continue;
+      if (signal == 0 && !seems_to_save(member.pid, group.request)) continue;
       group.asked.insert(member.pid);
       const bool has_it = group.request.group_has_it && signal == group.request.signal &&
                           ::getpgid(member.pid) == group.leader;
-      if (!has_it) send_to_member(member.pid, signal);
+      if (signal != 0 && !has_it) send_to_member(member.pid, signal);
     }
     covered.insert(member.pid);
   }

@@ -26,11 +26,10 @@ class LeftOfRanks {
                         kTimeToEnd = std::chrono::milliseconds(1000);
 
   struct Request {
-    int signal = 0;             // with which the leader was asked to end; 0: it was not asked
-    bool by_fleetrun = true;    // otherwise its last words may still be in a pipe to `tee`
-    bool group_has_it = false;  // its whole process group has got the signal
-    std::set<pid_t> handlers =
-        {};  // of the group: they had a handler when the signal came, and have been asked
+    int signal = 0;                 // with which the leader was asked to end; 0: it was not asked
+    bool by_fleetrun = true;        // otherwise its last words may still be in a pipe to `tee`
+    bool group_has_it = false;      // its whole process group has got the signal
+    std::set<pid_t> handlers = {};  // below the leader: they had a handler when it was asked
   };
   // The leader of the rank has ended, but is not reaped. Asks what is left to end, too: at once, or after kTimeToFollow if it was not
   // fleetrun who asked the leader. False: nothing is left.

@@ -273,29 +273,30 @@ void ProcessGroup::act(const Terminate& action) {
   Leader& leader = leaders_.at(rank);
   leader.asked = action.signal;
   leader.group_asked = action.signal == SIGINT && leader.pidfd && handles(records_[rank].pid, SIGINT);
+  note_handlers(rank, action.signal == SIGINT && !leader.group_asked ? SIGTERM : action.signal);
   if (leader.group_asked)
-    ask_group(action.rank, SIGINT);
+    signal_group(action.rank, SIGINT);
   else if (leader.pidfd)
     send_signal(leader.pidfd, action.signal == SIGINT ? SIGTERM : action.signal);
   signal_group(action.rank, SIGCONT);
   release();
 }
 
-// Who has a handler may ignore the signal as soon as it has come, so that nothing interrupts its last checkpoint.
-void ProcessGroup::ask_group(int rank, int signal) {
-  const pid_t group = records_[static_cast<std::size_t>(rank)].pid;
-  std::set<pid_t>& handlers = leaders_[static_cast<std::size_t>(rank)].handlers;
+// Once the signal has come, who had a handler for it may have another one, or none.
+void ProcessGroup::note_handlers(std::size_t rank, int signal) {
+  const pid_t leader = records_[rank].pid;
+  std::set<pid_t>& handlers = leaders_[rank].handlers;
   handlers.clear();
-  for (const pid_t pid : list_process_tree(group))
-    if (pid != group && ::getpgid(pid) == group && handles(pid, signal)) handlers.insert(pid);
-  signal_group(rank, signal);
+  for (const pid_t pid : list_process_tree(leader))
+    if (pid != leader && handles(pid, signal)) handlers.insert(pid);
 }
 
 void ProcessGroup::act(const TerminateGroup& action) {
   Leader& leader = leaders_.at(static_cast<std::size_t>(action.rank));
   leader.asked = SIGTERM;
   leader.group_asked = true;
-  ask_group(action.rank, SIGTERM);
+  note_handlers(static_cast<std::size_t>(action.rank), SIGTERM);
+  signal_group(action.rank, SIGTERM);
   signal_group(action.rank, SIGCONT);
   release();
 }

@@ -94,7 +94,7 @@ class ProcessGroup {
     std::string origin;        // of that signal: "process 4711 sent with fleetrun signal"
     int asked = 0;             // the signal with which fleetrun asked it to end
     bool group_asked = false;  // its whole group got that signal
-    std::set<pid_t> handlers;  // below it, in the group: they had a handler for that signal when it came
+    std::set<pid_t> handlers;  // below it: they had a handler for that signal then
   };
 
   std::optional<ExitStatus> status_of_ended(std::size_t rank) const;
@@ -109,7 +109,7 @@ class ProcessGroup {
   void lend_terminal();
   static bool deliver(Leader& leader, int signal, std::string origin);
   void signal_group(int rank, int signal) const;
-  void ask_group(int rank, int signal);
+  void note_handlers(std::size_t rank, int signal);
 
   EventLoop& loop_;
   EventQueue& events_;
