@@ -40,12 +40,8 @@ struct PeerServer::Connection {
 };
 
 PeerServer::PeerServer(EventLoop& loop, UniqueFd listener, PeerLimits limits, PeerProtocol protocol)
-    : loop_(loop),
-      listener_(std::move(listener)),
-      limits_(limits),
-      protocol_(std::move(protocol)),
-      retry_(loop) {
-  listen();
+    : loop_(loop), limits_(limits), protocol_(std::move(protocol)), retry_(loop) {
+  listen_also(std::move(listener));
 }
 
 PeerServer::~PeerServer() {
@@ -54,29 +50,36 @@ PeerServer::~PeerServer() {
 }
 
 void PeerServer::listen() {
-  if (!listener_ || listening_ || strangers_ >= limits_.strangers) return;
+  if (listening_ || strangers_ >= limits_.strangers) return;
   listening_ = true;
-  loop_.watch_readable(listener_.get(), [this] { accept(); });
+  for (const UniqueFd& listener : listeners_)
+    loop_.watch_readable(listener.get(), [this, number = listener.get()] { accept(number); });
 }
 
 void PeerServer::listen_to(UniqueFd listener) {
   stop_listening();
-  listener_ = std::move(listener);
+  listen_also(std::move(listener));
+}
+
+void PeerServer::listen_also(UniqueFd listener) {
+  pause_listening();
+  if (listener) listeners_.push_back(std::move(listener));
   listen();
 }
 
 void PeerServer::pause_listening() {
-  if (std::exchange(listening_, false)) loop_.forget(listener_.get());
+  if (!std::exchange(listening_, false)) return;
+  for (const UniqueFd& listener : listeners_) loop_.forget(listener.get());
 }
 
 void PeerServer::stop_listening() {
   pause_listening();
   retry_.cancel();
-  listener_.reset();
+  listeners_.clear();
 }
 
-void PeerServer::accept() {
-  UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+void PeerServer::accept(int listener) {
+  UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!fd && must_wait(errno)) return;
   if (!fd) {  // a peer that waits would wake us all the time
     pause_listening();

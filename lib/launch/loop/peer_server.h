@@ -1,4 +1,4 @@
-// Serves the peers of one listening socket: accepts them, reads from them, writes to them and drops them, and never
+// Serves the peers of listening sockets: accepts them, reads from them, writes to them and drops them, and never
 // blocks the loop. The PeerProtocol interprets their bytes.
 //
 // A peer is a stranger until the protocol trusts it. PeerLimits limits the number of strangers and their time. While
@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/system/unique_fd.h"
 #include "launch/loop/clock.h"
@@ -64,7 +65,8 @@ class PeerServer {
   bool listens_to(PeerId id) const;  // false for a peer that is gone or waits in drop_when_sent()
   std::size_t peers() const { return connections_.size(); }
 
-  void listen_to(UniqueFd listener);  // instead of the socket before; the peers stay
+  void listen_to(UniqueFd listener);    // instead of the sockets before; the peers stay
+  void listen_also(UniqueFd listener);  // beside them
   void stop_listening();
   void drop_all(const std::string& why);
   void drop_unfinished(const std::string& why);  // drops strangers, and peers with unsent bytes
@@ -75,7 +77,7 @@ class PeerServer {
 
   void listen();
   void pause_listening();
-  void accept();
+  void accept(int listener);
   void read_from(PeerId id);
   void understand(PeerId id, std::string input);
   void write_to(PeerId id);
@@ -84,7 +86,7 @@ class PeerServer {
   Connection* find(PeerId id);
 
   EventLoop& loop_;
-  UniqueFd listener_;
+  std::vector<UniqueFd> listeners_;
   const PeerLimits limits_;
   const PeerProtocol protocol_;
   Timer retry_;

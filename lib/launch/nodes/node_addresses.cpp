@@ -1,11 +1,14 @@
 // The part of a NodeSession that knows where the other nodes may be: at the addresses of their names, which may change while nodes look
 // for each other.
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "launch/loop/listen_on.h"
 #include "launch/nodes/node_session.h"
 
 namespace fleetrun::launch {
@@ -15,6 +18,14 @@ std::string NodeSession::place_of_first() const {
   for (const Endpoint& meeting : options_.members.meetings()) places.push_back(meeting.describe());
   if (places.empty()) return name_of_first();
   return fmt::format("{} at {}", name_of_first(), fmt::join(places, " or "));
+}
+
+// Who comes may reach another one of this host's addresses than the one at which it listens first. Those that are not its own are left out.
+void NodeSession::listen_at_others(const std::vector<std::string>& addresses, const Endpoint& first) {
+  for (const std::string& address : addresses) {
+    Endpoint place = {address, first.port};
+    if (address != first.host) server_->listen_also(listen_on(place, SOMAXCONN));
+  }
 }
 
 // An elastic run may go on at any node.

@@ -43,6 +43,7 @@ class NodeServer {
   void ask(const Placed& placed, int node, Ask ask, NodeQuestions::Done done,
            Clock::duration patience = NodeQuestions::kPatience);
 
+  void listen_also(UniqueFd listener) { peers_.listen_also(std::move(listener)); }
   void stop_listening() { peers_.stop_listening(); }
   // Closes all connections without a word. The Coordinator decides nothing any more.
   void abandon();

@@ -153,6 +153,7 @@ void NodeSession::serve() {
   options_.join.node_rank = 0;
   options_.join.coordinates = true;
   server_ = std::make_unique<NodeServer>(loop_, std::move(listener), options_.key, coordinator_options());
+  listen_at_others(addresses_of(members.first), meeting);
   if (!options_.command.empty())
     say_(fmt::format("start the other {} with: {}", plural(members.nodes - 1, "node"), options_.command));
 }

@@ -150,6 +150,7 @@ class NodeSession {
   std::vector<Endpoint> endpoints_of(const NodePlace& node) const;
   Endpoint own_endpoint(const Placed& placed) const;
   void ask_others();
+  void listen_at_others(const std::vector<std::string>& addresses, const Endpoint& first);
   void keep_up_addresses();
   void use_new_addresses();
 

@@ -91,6 +91,7 @@ bool NodeSession::serve_as_successor() {
                         .meet = Succession::kTurn};
   options_.join.coordinates = true;
   server_ = std::make_unique<NodeServer>(loop_, std::move(listening), options_.key, std::move(options));
+  listen_at_others(book_.of(last.nodes[static_cast<std::size_t>(last.node_rank)].address), own);
   link_ = std::make_unique<NodeLink>(loop_, std::vector{own}, options_.key, listener(), kSuccessor);
   std::string line = "this node takes over from the first node if more than half of the nodes meet here";
   if (options_.members.names.empty())

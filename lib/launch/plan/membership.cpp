@@ -45,6 +45,14 @@ NamedNode with_own_address_first(NamedNode node, const HostFacts& host) {
   return node;
 }
 
+// --host may be one of the addresses of this host's name.
+NamedNode with_given_address_first(NamedNode node, const LaunchOptions& options) {
+  if (!options.host.value) return node;
+  const auto given = std::ranges::find(node.others, *options.host.value);
+  if (given != node.others.end()) std::swap(node.address, *given);
+  return node;
+}
+
 bool is_link_local(const std::string& address) {
   const auto parsed = SocketAddress::from(Endpoint{address, 0});
   return parsed && parsed->is_link_local();
@@ -300,7 +308,7 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
           .least = least_nodes(options, nodes),
           .spares = options.spares.value,
           .node_rank = rank,
-          .host = options.host.value.value_or(""),
+          .host = options.host.value.value_or(here && !first.others.empty() ? meeting->host : ""),
           .address = address_of_host(options, {address, meeting->port}),
           .meeting = {address, meeting->port},
           .first = first,
@@ -382,7 +390,8 @@ std::vector<NamedNode> resolve_names(const LaunchOptions& options) {
 
 Membership resolve_membership(const LaunchOptions& options, std::vector<NamedNode> nodes,
                               const HostFacts& host) {
-  for (NamedNode& node : nodes) node = with_own_address_first(std::move(node), host);
+  for (NamedNode& node : nodes)
+    node = with_given_address_first(with_own_address_first(std::move(node), host), options);
   if (nodes.size() > 1) return members_of_list(options, nodes, host);
   if (nodes.size() == 1 && options.ips.origin != Origin::fallback && !named_meeting(options))
     throw bad_members(

@@ -63,6 +63,44 @@ TEST_CASE("hunt 92: nodes find the first one by --master at any address of its n
   train(cluster, {"--master=first:7000", "--nnodes=2"});
 }
 
+TEST_CASE("hunt 98: the first node listens at all of its own addresses that its name has") {
+  if (const auto what = missing()) LEAVE_OUT(*what);
+  for (const Words& place : {Words{"--ips=first,second"}, Words{"--master=first:7000", "--nnodes=2"}}) {
+    CAPTURE(place.front());
+    const Namespaces network(2);
+    ThreeAddresses cluster(network);
+    // The other node knows one of them only.
+    for (const std::string known : {"10.77.0.1", "10.77.0.11"}) {
+      cluster.set_hosts(0, "10.77.0.11 first\n10.77.0.1 first\n10.77.0.2 second\n");
+      cluster.set_hosts(1, known + " first\n10.77.0.2 second\n");
+      train(cluster, place);
+    }
+  }
+}
+
+TEST_CASE("hunt 98: a node that takes over listens at all of its own addresses") {
+  if (const auto what = missing()) LEAVE_OUT(*what);
+  for (const std::string known : {"10.77.0.2", "10.77.0.22"}) {
+    CAPTURE(known);
+    const Namespaces network(3);
+    Cluster cluster(3, &network);
+    const Words add = {"/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; ip address add 10.77.0.22/24 dev eth0"};
+    REQUIRE(run_child(network.in(1, add)).code == 0);
+    const std::string others = "10.77.0.1 first\n10.77.0.3 third\n";
+    cluster.set_hosts(0, others + "10.77.0.2 second\n");
+    cluster.set_hosts(1, others + "10.77.0.22 second\n10.77.0.2 second\n");
+    cluster.set_hosts(2, others + known + " second\n");
+    for (const int node : {0, 1, 2})
+      cluster.start_exactly(node,
+                            {"--ips=first,second,third", "--nnodes=2:3", FAKE_WORKER, "await", "../go"});
+    for (const int node : {0, 1, 2}) REQUIRE(cluster.says(node, "log/"));
+    cluster.kill(0);
+    REQUIRE(cluster.says(2, "the run goes on with 2 nodes"));
+    cluster.shared().write("go", "");
+    for (const int node : {1, 2}) CHECK(cluster.end_of(node).code == 0);
+  }
+}
+
 TEST_CASE("another program at one address of the first node's name is passed over") {
   if (const auto what = missing()) LEAVE_OUT(*what);
   const Namespaces network(2);

@@ -126,6 +126,15 @@ TEST_CASE("of several addresses of a name, a host takes its own, and others get 
   CHECK(first.meetings() == std::vector<Endpoint>{{"10.0.0.2", 6069}});
 }
 
+TEST_CASE("--host may be any address of this host's name") {
+  const LaunchOptions options = options_of({"--ips=one,two", "--host=192.168.0.2"});
+  const Membership members =
+      resolve_membership(options, {{"one", "10.0.0.1"}, {"two", "10.0.0.2", {"192.168.0.2"}}}, kHost);
+  CHECK(members.node_rank == 1);
+  CHECK(members.host == "two");
+  CHECK(members.address == "192.168.0.2");
+}
+
 TEST_CASE("traps of --ips are told apart") {
   CHECK(
       error_of({"--ips=10.0.0.1,10.0.0.3"}) ==
