@@ -116,7 +116,8 @@ class Judge {
     if (!repeated) findings_.push_back(std::move(message));
   }
 
-  // The traceback of an exception that nobody caught stands directly above what faulthandler says of the crash.
+  // The traceback of an exception that nobody caught stands directly above what faulthandler says of the crash, and no stack has the top level
+  // of the program any more.
   bool crashed_while_python_left(const LogLines& log) const {
     const auto crash = std::ranges::find_if(findings_, [](const Finding& finding) {
       return finding.cause.what.starts_with("Fatal Python error: ");
@@ -124,11 +125,13 @@ class Judge {
     if (crash == findings_.end()) return false;
     const auto above = std::ranges::find_if(
         findings_, [&](const Finding& finding) { return finding.end <= crash->first && finding.from_top; });
-    if (above == findings_.end()) return false;
+    if (above == findings_.end() || above->endings == 0) return false;
     const auto line = [&](std::size_t number) {
       return log.lines.begin() + static_cast<std::ptrdiff_t>(number);
     };
-    return std::all_of(line(above->end), line(crash->first), is_chatter);
+    const auto is_top = [](const std::string& frame) { return frame.ends_with(" in <module>"); };
+    return std::all_of(line(above->end), line(crash->first), is_chatter) &&
+           std::none_of(line(crash->first), log.lines.end(), is_top);
   }
 
   // Of an exception that nobody caught: Python writes nothing after it, so the message goes on to the end of the log.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -104,7 +103,7 @@ void complete_message(Finding& found, const std::vector<std::string>& lines) {
     const std::string_view line = trimmed(without_prefix(lines[i], found.prefix));
     if (line.empty()) continue;
     const bool is_text =
-        std::isalnum(static_cast<unsigned char>(line.front())) != 0;  // and not a line of "====="
+        line.find_first_not_of("=-*#~_+. ") != std::string_view::npos;  // and not a line of "====="
     if (!is_text || line.find(kHeader) != std::string_view::npos ||
         line.find(kContext) != std::string_view::npos || line.find(kDirectCause) != std::string_view::npos)
       return;

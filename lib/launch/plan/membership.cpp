@@ -309,7 +309,9 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
           .spares = options.spares.value,
           .node_rank = rank,
           .host = options.host.value.value_or(here && !first.others.empty() ? meeting->host : ""),
-          .address = address_of_host(options, {address, meeting->port}),
+          .address = options.host.value || !here || first.others.empty()
+                         ? address_of_host(options, {address, meeting->port})
+                         : address,
           .meeting = {address, meeting->port},
           .first = first,
           .may_be_first = here && rank.value_or(0) == 0,

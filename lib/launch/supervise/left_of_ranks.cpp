@@ -31,11 +31,11 @@ int handled_by(pid_t pid, int signal) {
 bool is_in_our_session(pid_t pid) { return ::getsid(pid) == ::getsid(0); }
 
 // A program takes back its handler as soon as the signal has come, so that nothing interrupts its last checkpoint. The signal has come from us, or
-// from whoever has signalled all processes, or from a wrapper that passes it on and ends. Of a signal that is not ours, nobody has noted the
-// handlers: who ignores it may have had one.
+// from whoever has signalled all processes, or from a wrapper that passes it on and ends. Of a SIGTERM that is not ours, nobody has noted the
+// handlers: who ignores it may have had one. Other signals are ignored by many from the start, such as SIGINT by jobs in the background.
 bool seems_to_save(pid_t pid, const LeftOfRanks::Request& request) {
   if (request.handlers.contains(pid)) return true;
-  return !request.by_fleetrun && ignores(pid, request.signal);
+  return !request.by_fleetrun && request.signal == SIGTERM && ignores(pid, SIGTERM);
 }
 
 void send_to_member(pid_t pid, int signal) {
@@ -135,11 +135,12 @@ bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& mem
   std::unordered_set<pid_t> covered;
   for (const LeftProcess& member : members) {
     if (!covered.contains(member.parent) && group.asked.count(member.pid) == 0) {
-      const int signal = handled_by(member.pid, group.request.signal);
+      const bool has_seen_it = group.request.group_has_it && ::getpgid(member.pid) == group.leader;
+      const bool was_asked = has_seen_it && group.request.handlers.contains(member.pid);
+      const int signal = was_asked ? 0 : handled_by(member.pid, group.request.signal);
       if (signal == 0 && !seems_to_save(member.pid, group.request)) continue;
       group.asked.insert(member.pid);
-      const bool has_it = group.request.group_has_it && signal == group.request.signal &&
-                          ::getpgid(member.pid) == group.leader;
+      const bool has_it = has_seen_it && signal == group.request.signal;
       if (signal != 0 && !has_it) send_to_member(member.pid, signal);
     }
     covered.insert(member.pid);

@@ -271,7 +271,10 @@ bool ProcessGroup::deliver(Leader& leader, int signal, std::string origin) {
 void ProcessGroup::act(const Terminate& action) {
   const auto rank = static_cast<std::size_t>(action.rank);
   Leader& leader = leaders_.at(rank);
-  leader.asked = action.signal;
+  const auto ended = status_of_ended(rank);
+  const bool by_others =
+      ended && ended->exit_code() == kSignalExitCode + SIGTERM;  // who signal all processes
+  leader.asked = by_others ? 0 : action.signal;
   leader.group_asked = action.signal == SIGINT && leader.pidfd && handles(records_[rank].pid, SIGINT);
   note_handlers(rank, action.signal == SIGINT && !leader.group_asked ? SIGTERM : action.signal);
   if (leader.group_asked)

@@ -171,9 +171,10 @@ TEST_CASE("hunt 1: a program that takes back its handler while it saves is left 
 TEST_CASE(
     "hunt 93: a program that ignores Ctrl-C while it saves has the grace, also if the shell above it has ended") {
   const ScriptLaunch launch;
-  launch.folder.write("program.sh",
-                      "trap 'trap \"\" INT; sleep 0.4; echo saved; exit 0' INT\n"
-                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  launch.folder.write(
+      "program.sh",
+      "trap 'trap \"\" INT; sleep 0.4; echo saved; exit 0' INT\ntrap 'echo interrupted; exit 1' TERM\n"
+      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
   ChildProcess process(
       launch.script_command({"--grace=60"}, "exec bash -c 'flock lock sh program.sh; echo end'\n"),
       launch.options());

@@ -1,7 +1,6 @@
 // Names of nodes with several addresses, of which each host sees others, or the same ones in another order.
 #include <poll.h>
 
-#include <atomic>
 #include <thread>
 
 #include "e2e/nodes/cluster.h"
@@ -108,9 +107,8 @@ TEST_CASE("another program at one address of the first node's name is passed ove
   ThreeAddresses::add_to_first(network, "10.77.0.3");
   UniqueFd listener;
   network.run_in(0, [&] { listener = listen_at("10.77.0.3", 7000); });
-  std::atomic<bool> done = false;
-  std::thread server([&] {
-    while (!done) {
+  const std::jthread server([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
       pollfd entry = {.fd = listener.get(), .events = POLLIN, .revents = 0};
       if (::poll(&entry, 1, 20) != 1) continue;
       const UniqueFd client(::accept(listener.get(), nullptr, nullptr));
@@ -121,8 +119,6 @@ TEST_CASE("another program at one address of the first node's name is passed ove
   CHECK(cluster.says(1, "waiting for node 0 (first)"));  // it has tried all addresses
   start_training(cluster, 0, {"--master=first:7000", "--nnodes=2"});
   check_trained(cluster);
-  done = true;
-  server.join();
 }
 
 TEST_CASE("hunt 92: who waits for a first node whose name has several addresses names all of them") {
