@@ -165,7 +165,8 @@ TEST_CASE("hunt 54: a rank that ends by itself while the death of its peer waits
 }
 
 // Rank 1 has an uncaught exception, closes its connections, and loses two of them itself while it leaves its `with` blocks.
-TEST_CASE("hunt 81: the report has the first error of a rank whose cleanup then loses two connections") {
+TEST_CASE(
+    "hunt 81: if a rank fails and then loses two connections while it cleans up, the report has its first error") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   const ChildResult result =

@@ -1,5 +1,7 @@
 // Ranks that fail by themselves, although they or their helpers also tell of other errors: lost connections, and what goes wrong while Python
 // leaves the script.
+#include <sys/stat.h>
+
 #include <fmt/format.h>
 
 #include "e2e/launcher.h"
@@ -13,14 +15,14 @@ namespace {
 void check_rank_1_is_the_cause(const std::string& part) {
   const Launch launch;
   launch.folder.write("fail.py", "import sys\n" + part);
+  REQUIRE(::mkfifo((launch.folder / "pid").c_str(), 0600) == 0);
   launch.folder.write("train.py",
-                      "import os, time\n"
+                      "import os, select\n"
                       "if os.environ['RANK'] == '1':\n"
-                      "    os.symlink(str(os.getpid()), 'pid')\n"
+                      "    with open('pid', 'w') as pid: pid.write(str(os.getpid()))\n"
                       "    os.execvp('python3', ['python3', '-u', 'fail.py'])\n"
-                      "while not os.path.islink('pid'): time.sleep(0.01)\n"
-                      "pid = os.readlink('pid')\n"
-                      "while os.path.exists(f'/proc/{pid}/exe'): time.sleep(0.01)\n"
+                      "with open('pid') as pid: rank_1 = os.pidfd_open(int(pid.read()))\n"
+                      "select.select([rank_1], [], [])\n"  // until it ends
                       "raise RuntimeError('unpack requires a buffer of 4 bytes')\n");
   const ChildResult result = launch.run_words({"--nproc_per_node=2", "train.py"});
   CHECK(result.code == 1);

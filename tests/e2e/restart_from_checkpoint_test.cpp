@@ -189,7 +189,7 @@ TEST_CASE("hunt 88: a training that resumes needs model.pretrained no more") {
   const ChildResult anew = train(launch, more);
   CHECK(anew.code == 66);
   CHECK(contains(anew.err, "model.pretrained: " + launch.folder / "init.safetensors" + ": found nothing"));
-  // A folder that is no checkpoint.
+  // This folder is not a checkpoint.
   for (const std::string& name : saved(launch)) fs::remove_all(launch.folder / ("output/saved/" + name));
   fs::create_directory(launch.folder / "output/saved/notes");
   const ChildResult without = train(launch, words);

@@ -45,13 +45,13 @@ bool asks_for_several_nodes(const LaunchOptions& options);
 // Notes the flags that have no effect on a run with one node.
 void note_flags_of_several_nodes(LaunchOptions& options);
 
-// The names without whose addresses this node cannot join the run.
+// This node cannot join the run until these names have addresses.
 std::vector<std::string> needed_names(const LaunchOptions& options);
 
 // Resolves the names in --ips on this host.
 std::vector<NamedNode> resolve_names(const LaunchOptions& options);
 
-// `nodes` are those of --ips. An elastic run may have nodes whose names are unknown here. Throws Error(usage) when the options contradict each other or the facts.
+// `nodes` are those of --ips. In an elastic run, some of them may have no address here. Throws Error(usage) when the options contradict each other or the facts.
 Membership resolve_membership(const LaunchOptions& options, std::vector<NamedNode> nodes,
                               const HostFacts& host);
 

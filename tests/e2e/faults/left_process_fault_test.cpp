@@ -185,34 +185,30 @@ TEST_CASE(
                 launch.folder.read("log/workerlog.0"));
 }
 
-// A shell without `exec` above a program that ignores SIGTERM while it saves for longer than a second.
-const std::string kSaving =
-    "trap 'trap \"\" TERM; sleep 1.5; echo saved; exit 0' TERM\n"
-    "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n";
-
-TEST_CASE(
-    "hunt 96: whoever sends SIGTERM to all processes leaves the grace to a program that ignores it then") {
+// Runs a shell script that starts program.sh. The program ignores SIGTERM while it saves for longer than a second. Sends SIGTERM to fleetrun,
+// and before that to the shell and the program if `all` is set.
+void check_that_it_saves(const std::string& script, bool all) {
   const ScriptLaunch launch;
-  launch.folder.write("program.sh", kSaving);
-  ChildProcess process(launch.script_command({"--grace=60"}, "sh program.sh\necho end\n"), launch.options());
+  launch.folder.write("program.sh",
+                      "trap 'trap \"\" TERM; sleep 1.5; echo saved; exit 0' TERM\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, script), launch.options());
   const pid_t program = launch.pid_in("up"), shell = parent_of(program);
-  for (const pid_t pid : {program, shell}) ::kill(pid, SIGTERM);
+  if (all)
+    for (const pid_t pid : {program, shell}) ::kill(pid, SIGTERM);
   process.send(SIGTERM);
   CHECK(process.wait().code == 143);
   CHECK_MESSAGE(contains(launch.folder.read("log/workerlog.0"), "saved\n"),
                 launch.folder.read("log/workerlog.0"));
 }
 
-TEST_CASE("hunt 96: a wrapper that passes SIGTERM on and ends leaves the grace to its program") {
-  const ScriptLaunch launch;
-  launch.folder.write("program.sh", kSaving);
-  const std::string wrapper = "sh program.sh &\ntrap 'kill -TERM $!; exit 1' TERM\nwait\n";
-  ChildProcess process(launch.script_command({"--grace=60"}, wrapper), launch.options());
-  launch.pid_in("up");
-  process.send(SIGTERM);
-  CHECK(process.wait().code == 143);
-  CHECK_MESSAGE(contains(launch.folder.read("log/workerlog.0"), "saved\n"),
-                launch.folder.read("log/workerlog.0"));
+TEST_CASE(
+    "hunt 96: if somebody sends SIGTERM to all processes, a program that then ignores it has the grace") {
+  check_that_it_saves("sh program.sh\necho end\n", true);
+}
+
+TEST_CASE("hunt 96: if a wrapper passes SIGTERM on and ends, its program has the grace") {
+  check_that_it_saves("sh program.sh &\ntrap 'kill -TERM $!; exit 1' TERM\nwait\n", false);
 }
 
 TEST_CASE("hunt 1: what ignores SIGTERM below a rank that has ended does not use up the grace") {

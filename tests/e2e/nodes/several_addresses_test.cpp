@@ -1,4 +1,4 @@
-// Names of nodes with several addresses, of which each host sees others, or the same ones in another order.
+// The name of a node may have several addresses. Each host may see other ones, or the same ones in another order.
 #include <poll.h>
 
 #include <thread>
@@ -121,7 +121,7 @@ TEST_CASE("another program at one address of the first node's name is passed ove
   check_trained(cluster);
 }
 
-TEST_CASE("hunt 92: who waits for a first node whose name has several addresses names all of them") {
+TEST_CASE("hunt 92: a node that waits for the first one names all addresses of its name") {
   if (const auto what = missing()) LEAVE_OUT(*what);
   const Namespaces network(2);
   ThreeAddresses cluster(network);
