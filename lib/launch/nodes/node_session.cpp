@@ -35,20 +35,23 @@ NodeFailure failure_while_joining(Cause cause, const std::string& line, int exit
           .exit_code = exit_code};
 }
 
+const char* when_joining(bool is_spare) {
+  return is_spare ? "while this node was a spare" : "before all nodes had joined";
+}
+
 NodeFailure stopped_while_joining(int signal, bool is_spare) {
-  const char* const when = is_spare ? "while this node was a spare" : "before all nodes had joined";
-  NodeFailure failure =
-      failure_while_joining(Cause::stopped, fmt::format("stopped by {} {}", describe_signal(signal), when),
-                            kSignalExitCode + signal);
+  NodeFailure failure = failure_while_joining(
+      Cause::stopped, fmt::format("stopped by {} {}", describe_signal(signal), when_joining(is_spare)),
+      kSignalExitCode + signal);
   failure.signal = signal;
   return failure;
 }
 
 // The other nodes treat a node without a front process as lost.
-NodeFailure front_lost_while_joining() {
-  return failure_while_joining(Cause::front_lost,
-                               "the front process of fleetrun is gone before all nodes had joined",
-                               static_cast<int>(ErrorKind::temporary));
+NodeFailure front_lost_while_joining(bool is_spare) {
+  return failure_while_joining(
+      Cause::front_lost, fmt::format("the front process of fleetrun is gone {}", when_joining(is_spare)),
+      static_cast<int>(ErrorKind::temporary));
 }
 
 // Notices what comes during the wait for the others: signals, and the end of the front process.
@@ -186,7 +189,7 @@ std::string NodeSession::own_name() const {
 
 std::optional<NodeFailure> NodeSession::join(int front_fd) {
   const Interruptions interruptions(
-      loop_, front_fd, [this] { interruption_ = front_lost_while_joining(); },
+      loop_, front_fd, [this] { interruption_ = front_lost_while_joining(is_spare()); },
       [this](int signal) { take_signal(signal); });
   const TimePoint deadline =
       Clock::now() + options_.join_timeout + (server_ ? kOwnAnswer : Clock::duration());

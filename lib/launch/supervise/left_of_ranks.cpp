@@ -72,6 +72,11 @@ LeftByRank by_rank(const std::vector<LeftProcess>& left, const std::vector<pid_t
   return ranks;
 }
 
+bool LeftOfRanks::is_interrupted_with_group(pid_t pid, const Group& group) {
+  return group.request.signal == SIGINT && !group.request.group_has_it && ::getpgid(pid) == group.leader &&
+         handles(pid, SIGINT);
+}
+
 bool LeftOfRanks::add(int rank, pid_t leader, const Request& request, const LeftByRank& left) {
   const std::vector<LeftProcess> members = members_of(rank, left);
   if (members.empty()) return false;
@@ -130,11 +135,15 @@ void LeftOfRanks::ask(Group& group, const std::vector<LeftProcess>& members, Tim
 }
 
 // Whether one is left. Who was asked may save something until it is gone, whatever it makes of another signal meanwhile. Its children are
-// its own affair: forked ones have its handler, and would save the same.
+// its own affair: forked ones have its handler, and would save the same. SIGINT comes to all of the group, as from a terminal: a shell
+// with a handler waits for its program.
 bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& members) {
   std::unordered_set<pid_t> covered;
   for (const LeftProcess& member : members) {
-    if (!covered.contains(member.parent) && group.asked.count(member.pid) == 0) {
+    if (covered.contains(member.parent)) {
+      if (is_interrupted_with_group(member.pid, group) && group.asked.insert(member.pid).second)
+        send_to_member(member.pid, SIGINT);
+    } else if (group.asked.count(member.pid) == 0) {
       const bool has_seen_it = group.request.group_has_it && ::getpgid(member.pid) == group.leader;
       const bool was_asked = has_seen_it && group.request.handlers.contains(member.pid);
       const int signal = was_asked ? 0 : handled_by(member.pid, group.request.signal);

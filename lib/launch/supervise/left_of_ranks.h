@@ -53,6 +53,7 @@ class LeftOfRanks {
 
   static void ask(Group& group, const std::vector<LeftProcess>& members, TimePoint now);
   static bool ask_handlers(Group& group, const std::vector<LeftProcess>& members);
+  static bool is_interrupted_with_group(pid_t pid, const Group& group);
 
   std::vector<Group> groups_;
   std::vector<pid_t> deaf_;

@@ -185,6 +185,22 @@ TEST_CASE(
                 launch.folder.read("log/workerlog.0"));
 }
 
+TEST_CASE("hunt 99: Ctrl-C reaches the program of a shell below a wrapper that has no handler, as in a terminal") {
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'echo saved; exit 0' INT\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  launch.folder.write("run.sh", "bash program.sh\necho end\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash run.sh\n"), launch.options());
+  const pid_t program = launch.pid_in("up");
+  process.send(SIGINT);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 130);
+  CHECK(result.seconds < seconds_within(5s));
+  CHECK(launch.folder.read("log/workerlog.0") == "saved\nend\n");
+  CHECK_FALSE(is_alive(program));
+}
+
 // Runs a shell script that starts program.sh. The program ignores SIGTERM while it saves for longer than a second. Sends SIGTERM to fleetrun,
 // and before that to the shell and the program if `all` is set.
 void check_that_it_saves(const std::string& script, bool all) {
