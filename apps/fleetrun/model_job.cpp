@@ -67,11 +67,15 @@ class CardOfModel {
   JsonValue header_;
 };
 
-bool has_batch_files(const fs::path& folder) {
+// A folder of CIFAR has batch files, and none of the folders that others have for their classes.
+bool has_only_batch_files(const fs::path& folder) {
   std::error_code problem;
-  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end; entry.increment(problem))
-    if (entry->path().extension() == ".bin") return true;
-  return false;
+  bool any = false;
+  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end; entry.increment(problem)) {
+    if (entry->is_directory(problem)) return false;
+    any = any || entry->path().extension() == ".bin";
+  }
+  return any;
 }
 
 JsonValue data_set_at(const fs::path& path) {
@@ -81,7 +85,7 @@ JsonValue data_set_at(const fs::path& path) {
   if (!is_there)
     throw Error(ErrorKind::missing, fmt::format("the data set {} does not exist", path.string()));
   const bool is_folder = fs::is_directory(path, problem);
-  if (path.extension() == ".bin" || (is_folder && has_batch_files(path)))
+  if (path.extension() == ".bin" || (is_folder && has_only_batch_files(path)))
     return JsonValue::object({{"format", "cifar_bin"}, {"path", path.string()}});
   if (is_folder) return JsonValue::object({{"format", "image_folder"}, {"path", path.string()}});
   return JsonValue::object(
@@ -102,7 +106,8 @@ JsonValue job_of_model(const std::string& model, const std::string& data) {
   JsonValue set = data_set_at(fs::absolute(data));
   if (shape.items.size() == 3) {
     set.add("channels", shape.items[0]);
-    set.add("image_size", shape.items[1]);
+    const bool is_square = to_json(shape.items[1]) == to_json(shape.items[2]);
+    if (is_square) set.add("image_size", shape.items[1]);  // else its images have that size without it, or do not fit
   }
   set.add("mean", card.value("data.mean"));
   set.add("std", card.value("data.std"));

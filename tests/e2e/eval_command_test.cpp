@@ -388,6 +388,45 @@ TEST_CASE("hunt 20: the hint about the size of images names the data set that th
                 result.err);
 }
 
+// Two classes of pictures of one size.
+void write_pictures(const Launch& launch, const std::string& folder, int height, int width) {
+  for (const char* name : {"a", "b"})
+    for (int i = 0; i < 4; ++i)
+      launch.folder.write(fmt::format("{}/{}/{}.png", folder, name, i),
+                          runtime::make_png({}, width, height, std::string(height * width * 3, *name)));
+}
+
+TEST_CASE("hunt 100: eval of a model takes images that are not square, and says which others it cannot take") {
+  const Launch launch;
+  write_pictures(launch, "set", 4, 6);
+  write_pictures(launch, "others", 6, 4);
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "image_folder", "path": "set"}, "batch_size": 2},
+    "train": {"max_steps": 1}, "output": {"dir": "out"}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
+  const Words words = {"eval", "--nproc_per_node=1", "--device=cpu", "out"};
+  Words same = words, others = words;
+  same.emplace_back("set");
+  others.emplace_back("others");
+  CHECK_MESSAGE(contains(launch.run_words(same).out, "set, 8 images of 2 classes\n"), launch.run_words(same).err);
+  const ChildResult result = launch.run_words(others);
+  CHECK(result.code == 65);
+  CHECK_MESSAGE(contains(result.err, "are [3,6,4], and the model takes [3,4,6]\n"), result.err);
+  CHECK(contains(result.err, "hint: image_size makes squares only, so all images must have 6x4 pixels\n"));
+}
+
+TEST_CASE("hunt 100: a stray file beside the folders of classes does not make a folder one of CIFAR") {
+  const Launch launch;
+  write_pictures(launch, "set", 4, 4);
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "image_folder", "path": "set"}, "batch_size": 2},
+    "train": {"max_steps": 1}, "output": {"dir": "out"}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
+  launch.folder.write("set/features.bin", "not CIFAR");
+  const ChildResult result = launch.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "out", "set"});
+  CHECK_MESSAGE(contains(result.out, "set, 8 images of 2 classes\n"), result.err);
+}
+
 TEST_CASE("eval says what it lacks") {
   const Launch launch;
   launch.folder.write("job.json", TrainedModel::job_text());

@@ -137,8 +137,11 @@ ModelFacts facts_of_model(const job::JobSpec& job, const std::optional<ModelCard
                 fmt::format("the images of {} are [{},{},{}], and the model takes [{},{},{}]",
                             path_of(*job::evaluated_set(job.data)), shape.channels, shape.height, shape.width,
                             channels, height, width),
-                fmt::format("{0}.image_size={1} {0}.channels={2} makes them so",
-                            job.data.split ? "data.train" : "data.test", height, channels));
+                height == width
+                    ? fmt::format("{0}.image_size={1} {0}.channels={2} makes them so",
+                                  job.data.split ? "data.train" : "data.test", height, channels)
+                    : fmt::format("image_size makes squares only, so all images must have {}x{} pixels", width,
+                                  height));
   if (data.test->classes() > facts.classes)
     throw Error(ErrorKind::data,
                 fmt::format("{} has {} classes, and the model only {}",
