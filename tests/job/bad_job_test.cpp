@@ -280,9 +280,9 @@ TEST_CASE("a trace of steps that do not come in this order, or not at all") {
 }
 
 TEST_CASE("keys of a later build are refused by name, whatever they hold") {
-  CHECK(complaint(good_job(), {"data.use_dali=true"}) ==
-        "command line: data.use_dali: found true, not supported by this build");
-  CHECK(complaint(good_job(), {"data.use_dali=false"}) == "");
+  CHECK(complaint(good_job(), {"strategy.sharding_configs.mp_degree=2"}) ==
+        "command line: strategy.sharding_configs.mp_degree: found 2, not supported by this build");
+  CHECK(complaint(good_job(), {"strategy.sharding_configs.mp_degree=1"}) == "");
 }
 
 TEST_CASE("hostile names and texts come out harmless") {

@@ -97,7 +97,7 @@ TEST_CASE("types, ranges, choices and defaults are those of the table") {
       R"(["mlp", "lenet", "resnet20", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "vgg16", "mobilenet_v1"])");
   CHECK(to_json(at(property(schema, "data.train.shape"), "minItems")) == "3");
   CHECK(to_json(at(property(schema, "data.train.shape"), "maxItems")) == "3");
-  CHECK(to_json(at(property(schema, "data.use_dali"), "const")) == "false");
+  CHECK(to_json(at(property(schema, "strategy.sharding_configs.mp_degree"), "const")) == "1");
   CHECK(to_json(at(property(schema, "env"), "additionalProperties")) == R"({"type": "string"})");
 }
 

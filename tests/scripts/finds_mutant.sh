@@ -4,7 +4,7 @@
 set -euo pipefail
 test=$1 cases=$2 mutant=$3
 
-if words=$(FLEETRUN_TEST_PLUGIN=$mutant "$test" "--test-case=$cases" 2>&1); then
+if words=$(FLEETRUN_TEST_PLUGIN=$mutant FLEETRUN_NVJPEG=$mutant FLEETRUN_ON_HOST_MEBIBYTES=2048 "$test" "--test-case=$cases" 2>&1); then
   echo "not found: $mutant"
   exit 1
 fi

@@ -12,6 +12,7 @@
 #include "base/system/environment.h"
 #include "base/text/plural.h"
 #include "cuda/plugin/image_layout.h"
+#include "cuda/plugin/jpeg_decoder.h"
 #include "runtime/exec/search_algorithms.h"
 
 namespace fleetrun::cuda {
@@ -253,6 +254,7 @@ std::vector<std::string> CudaDevice::choices() const {
   if (options_.exhaustive_search)
     lines.push_back(fmt::format("convolutions: #searched={}, #cache hits={}", algorithms_.searches(),
                                 algorithms_.hits()));
+  if (!image_decoder_.empty()) lines.push_back(image_decoder_);
   return lines;
 }
 
@@ -326,6 +328,12 @@ void CudaDevice::from_plain(const runtime::Value& value, const void* plain, void
 
 void CudaDevice::enter_thread(int) {
   check(cudaSetDevice(options_.index), "choosing the device of a thread");
+}
+
+std::unique_ptr<runtime::DeviceJpegDecoder> CudaDevice::make_jpeg_decoder() {
+  const NvjpegLibrary& library = NvjpegLibrary::load(options_.image_library);
+  image_decoder_ = fmt::format("images: nvJPEG {} decodes JPEG files", library.version());
+  return make_nvjpeg_decoder(*this, library);
 }
 
 std::unique_ptr<comm::Communicator> CudaDevice::make_communicator(const comm::Party& party, int index) {

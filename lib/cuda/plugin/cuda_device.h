@@ -37,6 +37,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   void to_plain(const runtime::Value& value, const void* data, void* plain) override;
   void from_plain(const runtime::Value& value, const void* plain, void* data) override;
   void enter_thread(int team) override;
+  std::unique_ptr<runtime::DeviceJpegDecoder> make_jpeg_decoder() override;
   runtime::Streams* streams() override { return this; }
   std::unique_ptr<comm::Communicator> make_communicator(const comm::Party& party, int index) override;
   // Destroys the CUDA graphs of all recordings, and ends one under way: from now on a replay throws Error(temporary). Any thread may call it,
@@ -101,6 +102,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::mutex graphs_mutex_;                         // of the list, and of graphs that are dropped
   std::vector<CudaGraph*> graphs_;                  // those alive
   bool is_recording_ = false;
+  std::string image_decoder_;  // a line about what decodes images; "": nothing does
 };
 
 // The device that a kernel of this plug-in is made for.

@@ -106,4 +106,15 @@ struct ImageView {
 void crop_mirror_normalize(Number type, const std::uint8_t* x, const ImageView* views, void* y,
                            const PixelImages& images, const PixelScales& scales, cudaStream_t stream);
 
+// average_squares.cu
+struct PicturePart {
+  int channels, rows, columns;  // of the picture; the channels of a pixel lie side by side
+  int side;                     // pixels on each side of a square, whose mean is a pixel of the part
+  int top, left;                // of the part, in such pixels
+  int rows_out, columns_out;    // of the part
+};
+// As average_blocks() of lib/runtime/data/decode does it.
+void average_squares(const std::uint8_t* picture, std::uint8_t* part, const PicturePart& sizes,
+                     cudaStream_t stream);
+
 }  // namespace fleetrun::cuda

@@ -132,8 +132,7 @@ Key data_keys() {
               "what to do with files that fleetrun cannot decode; fail: end the run; skip: skip the file with a warning, at most 64 files in a row",
               {.choices = {choice("fail", BadSample::fail), choice("skip", BadSample::skip)}}),
           make_key("use_dali", data(&DataSpec::use_dali),
-                   "decodes images on the GPU; this build accepts only false",
-                   {.support = Support::default_only}),
+                   "decodes JPEG files on the GPU, with NVIDIA's library nvJPEG"),
       },
       {.required = true});
 }

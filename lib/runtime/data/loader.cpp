@@ -96,6 +96,8 @@ Loader::~Loader() { stop_threads(); }
 std::unique_ptr<Loader::Workspace> Loader::make_workspace() const {
   auto workspace = std::make_unique<Workspace>();
   workspace->pixels.resize(recipe_.data_set.shape().elements());
+  if (recipe_.options.make_jpeg_decoder)
+    workspace->read.decoder.decode_jpegs_on(recipe_.options.make_jpeg_decoder());
   return workspace;
 }
 

@@ -40,6 +40,7 @@ struct LoaderOptions {
   ImageForm form = ImageForm::numbers;
   bool evaluation = false;       // every sample once over all ranks, in order
   Timeline* timeline = nullptr;  // gets a span of each piece of a batch that is made; it outlives the loader
+  MakeJpegDecoder make_jpeg_decoder;  // for each thread, one of a device; empty: libjpeg-turbo decodes
 };
 
 // What the job says for one of its data sets; rank, world, seed and evaluation are left to the caller.

@@ -8,6 +8,7 @@
 #include "base/number/dtype.h"
 #include "comm/collective/communicator.h"
 #include "comm/rendezvous/exchange.h"
+#include "runtime/data/decode/device_jpeg.h"
 #include "runtime/graph/program.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/kernels/streams.h"
@@ -50,6 +51,10 @@ class Device {
 
   // Null: kernels are done when they return, and the device's memory is the host's.
   virtual Streams* streams() { return nullptr; }
+
+  // Decodes images for one thread that loads them (data.use_dali). Throws Error(config) if the device or its library cannot,
+  // Error(os) without memory.
+  virtual std::unique_ptr<DeviceJpegDecoder> make_jpeg_decoder();
 
   // For collectives on this device's memory (and the host's): number `index` works on its own stream.
   // Null: the host's communicators serve. Every rank calls it alike.

@@ -18,6 +18,7 @@ constexpr const char* kTf32Override = "NVIDIA_TF32_OVERRIDE";  // 0 forbids it t
 constexpr const char* kLayout = "FLEETRUN_LAYOUT";
 constexpr const char* kDeterministic = "FLAGS_cudnn_deterministic";  // PaddlePaddle's name; there it is off
 constexpr const char* kGraphs = "FLEETRUN_CUDA_GRAPHS";
+constexpr const char* kNvjpeg = "FLEETRUN_NVJPEG";
 constexpr const char* kCpuHint = "choose --device=cpu";
 
 Error refuse(const std::string& message) { return Error(ErrorKind::config, message, kCpuHint); }
@@ -111,7 +112,8 @@ PluginOptions plugin_options(const std::string& device, const job::StrategySpec&
           .wait_for_collectives = strategy.sync_nccl_allreduce && !strategy.pipeline,
           .tf32 = tf32,
           .channels_last = read_channels_last(environment, tf32 || strategy.amp),
-          .record_steps = read_switch(environment, kGraphs, "1")};
+          .record_steps = read_switch(environment, kGraphs, "1"),
+          .image_library = environment.get_or(kNvjpeg, "")};
 }
 
 }  // namespace fleetrun::runtime

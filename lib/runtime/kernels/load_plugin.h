@@ -15,8 +15,8 @@ std::string cuda_plugin_path();
 // loaded, is not a plug-in, or is one for another version of fleetrun (both ABI numbers are said).
 const Plugin& load_plugin(const std::string& path);
 
-// For the device "cuda:INDEX". FLAGS_fraction_of_gpu_memory_to_use, FLEETRUN_TF32 and FLEETRUN_LAYOUT come from the
-// environment.
+// For the device "cuda:INDEX". FLAGS_fraction_of_gpu_memory_to_use, FLEETRUN_TF32, FLEETRUN_LAYOUT and FLEETRUN_NVJPEG come from
+// the environment.
 // Throws Error(usage) for values out of their range.
 PluginOptions plugin_options(const std::string& device, const job::StrategySpec& strategy,
                              const Environment& environment);

@@ -2,13 +2,14 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "runtime/kernels/device.h"
 
 namespace fleetrun::runtime {
 
 // Goes up with every change to what a plug-in sees of us: Device, Streams, Kernel, Communicator, this file.
-constexpr int kPluginAbi = 12;
+constexpr int kPluginAbi = 13;
 
 // What a job says about the device.
 struct PluginOptions {
@@ -23,6 +24,7 @@ struct PluginOptions {
   bool tf32 = false;           // matrix units may round inputs of convolutions and fc to 10 bits
   bool channels_last = false;  // images lie as [N, H, W, C] between convolutions
   bool record_steps = true;  // a step is given to the device as one recording (a CUDA graph), where it can be
+  std::string image_library = "";  // the file of the library that decodes images; "": that of the system
 };
 
 struct Plugin {

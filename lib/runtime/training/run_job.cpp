@@ -231,7 +231,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
                    .watcher = pass_watcher(world.env),
                    .feeds = image_form_for(*device)});
   weigh_classes(job, world.env, *data.train, trainer, out);
-  Loaders loaders(data, job, world.env, image_form_for(*device), timeline);
+  Loaders loaders(data, job, world.env, *device, timeline);
   if (job::stages_of(job.strategy, world.env.world_size) == 1)  // a stage knows only its own layers
     add_facts_of_programs(card, trainer.executor().program(), trainer.evaluation_executor().program());
   Checkpointing checkpoints({job, world, trainer, card, page, out}, timeline);

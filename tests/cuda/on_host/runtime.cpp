@@ -293,6 +293,13 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (!done) event->stream->go_on();
   return answer(event, done);
 }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const std::lock_guard lock(cuda().mutex);
+  if (event->capture) on_host::refuse("the host waits for an event of a recording");
+  while (cudaEventQuery(event) == cudaErrorNotReady) {
+  }
+  return cudaSuccess;
+}
 
 cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);

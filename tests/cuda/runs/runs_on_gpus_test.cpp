@@ -1,6 +1,7 @@
 // Runs on hosts with two GPUs each, of CUDA on the host and NCCL between its processes, beside the same runs on CPUs.
 #include "e2e/nodes/cluster.h"
 #include "e2e/weight_files.h"
+#include "runtime/data/image_files.h"
 #include "support/leave_out.h"
 
 namespace fleetrun::runs_on_gpus_test {
@@ -154,6 +155,47 @@ TEST_CASE(
   REQUIRE_MESSAGE(end.code == 0, end.err);
   CHECK(disturbed.report(0)["earlier_attempts"].size() == 1);
   CHECK(disturbed.read(0, kWeights) == undisturbed.read(0, kWeights));
+}
+
+// Pictures of two classes, and keys of a job that trains on them.
+Words picture_keys(const TemporaryFolder& folder) {
+  for (int i = 0; i < 24; ++i)
+    folder.write(std::string(i % 2 == 0 ? "cat/" : "dog/") + std::to_string(i) + ".jpg",
+                 runtime::make_jpeg(runtime::gradient_image(1, 40 + 2 * i, 90 - i)));
+  return {"data.train=" + nlohmann::json{{"format", "image_folder"},
+                                         {"path", folder.path()},
+                                         {"channels", 1},
+                                         {"image_size", 28},
+                                         {"augment", "random_resized_crop"}}
+                              .dump()};
+}
+
+TEST_CASE("data.use_dali decodes JPEG files on GPUs, and the training ends with the weights of a run on CPUs") {
+  if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
+  const TemporaryFolder pictures;
+  const Words keys = picture_keys(pictures);
+  GpuCluster host(1);
+  host.set(0, "FLEETRUN_ON_HOST_MEBIBYTES", "2048");
+  host.set(0, "FLEETRUN_NVJPEG", ON_HOST_PLUGIN);
+  host.start_exactly(0, {"job.json", keys.front(), "data.use_dali=true"});
+  const ChildResult end = host.end_of(0);
+  REQUIRE_MESSAGE(end.code == 0, end.err);
+  CHECK(contains(host.log(0, 0), "images: nvJPEG 13.0.0 decodes JPEG files\n"));
+  constexpr double kFarWithRounding = 0.01;  // where the GPU makes a picture smaller, pixels differ by some grey levels
+  CHECK(testing::greatest_difference(host.read(0, kWeights), weights_on_cpus(2, keys)) < kFarWithRounding);
+}
+
+TEST_CASE("data.use_dali without nvJPEG names the library, and where to get it") {
+  if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
+  const TemporaryFolder pictures;
+  GpuCluster host(1);
+  host.set(0, "FLEETRUN_NVJPEG", "/nowhere/libnvjpeg.so");
+  host.start_exactly(0, {"job.json", picture_keys(pictures).front(), "data.use_dali=true"});
+  const ChildResult end = host.end_of(0);
+  CHECK(end.code == 78);
+  CHECK_MESSAGE(contains(end.err, "nvJPEG, which decodes images on the GPU, cannot be used: /nowhere/libnvjpeg.so: "),
+                end.err);
+  CHECK(contains(end.err, "`pip install nvidia-nvjpeg`"));
 }
 
 TEST_CASE("the report names a rank whose GPU does not exist, and the run ends") {

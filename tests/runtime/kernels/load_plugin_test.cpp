@@ -69,6 +69,8 @@ TEST_CASE("device, strategy and environment become the options of the plug-in") 
   CHECK(plain.deterministic);
   CHECK(plain.wait_for_collectives);
   CHECK_FALSE(plain.channels_last);
+  CHECK(plain.image_library.empty());
+  environment.set("FLEETRUN_NVJPEG", "/opt/libnvjpeg.so.13");
   environment.set("FLAGS_fraction_of_gpu_memory_to_use", "0.92");
   environment.set("FLEETRUN_TF32", "1");
   environment.set("FLEETRUN_LAYOUT", "nhwc");
@@ -82,6 +84,7 @@ TEST_CASE("device, strategy and environment become the options of the plug-in") 
   CHECK_FALSE(more.record_steps);
   CHECK_FALSE(more.deterministic);
   CHECK_FALSE(more.wait_for_collectives);
+  CHECK(more.image_library == "/opt/libnvjpeg.so.13");
 }
 
 TEST_CASE(

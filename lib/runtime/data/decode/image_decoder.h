@@ -1,10 +1,13 @@
 // Image files to pixels: JPEG, PNG, WebP and BMP, told apart by their first bytes, whatever the file is called.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "runtime/data/decode/device_jpeg.h"
 #include "runtime/data/decode/framing.h"
 #include "runtime/data/decode/image.h"
 #include "runtime/data/decode/jpeg_decoder.h"
@@ -14,6 +17,8 @@ namespace fleetrun::runtime {
 // Keeps state between images: one for each thread.
 class ImageDecoder {
  public:
+  void decode_jpegs_on(std::unique_ptr<DeviceJpegDecoder> device) { jpeg_.decode_on(std::move(device)); }
+
   // Width and height by the header. Nothing when the bytes, maybe only the start of a file, do not tell.
   std::optional<ImageShape> probe(std::span<const std::uint8_t> bytes);
 

@@ -43,6 +43,8 @@ J_COLOR_SPACE colour_space_of(int channels) {
   return channels == 4 ? JCS_CMYK : JCS_RGB;
 }
 
+constexpr int kMostReduction = 8;
+
 // The pixels [first, first + count) of one axis that a region needs, when `source` pixels were decoded to `size`.
 struct Part {
   JDIMENSION first = 0, count = 0;
@@ -54,6 +56,25 @@ Part part_of(double first, double length, int source, JDIMENSION size) {
   const double begin = inside(std::floor(first * scale) - kMargin);
   const double end = inside(std::ceil((first + length) * scale) + kMargin);
   return {static_cast<JDIMENSION>(begin), static_cast<JDIMENSION>(end - begin)};
+}
+
+// Makes room for the part of a picture that was decoded to the size of `whole`.
+void begin_image(const ImageShape& stored, const ImageShape& whole, const Part& columns, const Part& rows,
+                 Image& image) {
+  image.reset({stored.channels, static_cast<int>(rows.count), static_cast<int>(columns.count)});
+  image.source_width = stored.width;
+  image.source_height = stored.height;
+  image.whole_width = whole.width;
+  image.whole_height = whole.height;
+  image.left = static_cast<int>(columns.first);
+  image.top = static_cast<int>(rows.first);
+}
+
+// Nearly all photographs are so: one scan of all channels, Huffman codes, 8 bits.
+bool is_usual(const jpeg_decompress_struct& jpeg) {
+  return jpeg.progressive_mode == FALSE && jpeg.arith_code == FALSE && jpeg.data_precision == 8 &&
+         jpeg.comps_in_scan == jpeg.num_components &&
+         (jpeg.jpeg_color_space == JCS_YCbCr || jpeg.jpeg_color_space == JCS_GRAYSCALE);
 }
 
 }  // namespace
@@ -146,13 +167,8 @@ bool JpegDecoder::Codec::read_pixels(int reduction, const Region* region, bool t
     if (columns.count < jpeg.output_width) jpeg_crop_scanline(&jpeg, &columns.first, &columns.count);
   });
   if (!started) return false;
-  image.reset({channels, static_cast<int>(rows.count), static_cast<int>(columns.count)});
-  image.source_width = width;
-  image.source_height = height;
-  image.whole_width = whole_width;
-  image.whole_height = static_cast<int>(jpeg.output_height);
-  image.left = static_cast<int>(columns.first);
-  image.top = static_cast<int>(rows.first);
+  begin_image({channels, height, width}, {channels, static_cast<int>(jpeg.output_height), whole_width}, columns,
+              rows, image);
   last_row_.resize(image.pixels.size() / std::max<std::size_t>(1, rows.count));
   return guarded([&] {
     read_rows(rows, image);
@@ -223,14 +239,43 @@ void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string&
   const int orientation = read_orientation(bytes);
   const bool transposed = is_transposed(orientation);
   const int reduction = reduction_of(wanted, transposed ? height : width, transposed ? width : height);
-  const Region region = region_of(wanted.framing, width, height, wanted.shape);
-  check(codec_->read_pixels(reduction, orientation == kUpright ? &region : nullptr, wanted.framing.to_the_end,
-                            image));
+  const Region shown = region_of(wanted.framing, width, height, wanted.shape);
+  const Region* const region = orientation == kUpright ? &shown : nullptr;
+  if (device_ && is_usual(jpeg)) {
+    const ImageShape stored = {jpeg.num_components, height, width};
+    if (wanted.framing.to_the_end) {  // the device would make up what a damaged file lacks
+      constexpr Region kCorner = {0, 0, 1, 1};
+      check(codec_->read_pixels(kMostReduction, &kCorner, true, image));
+    }
+    if (decode_on_device(bytes, stored, reduction, region, image)) return make_upright(orientation, image);
+    check(codec_->read_header(bytes));
+  }
+  check(codec_->read_pixels(reduction, region, wanted.framing.to_the_end, image));
   if (image.shape.channels == 4) {
     inverted_cmyk_to_rgb(image.pixels);
     image.shape.channels = 3;
   }
   make_upright(orientation, image);
+}
+
+bool JpegDecoder::decode_on_device(std::span<const std::uint8_t> bytes, const ImageShape& stored,
+                                   int reduction, const Region* region, Image& image) {
+  const auto smaller = [&](int size) { return (size + reduction - 1) / reduction; };
+  const ImageShape whole = {stored.channels, smaller(stored.height), smaller(stored.width)};
+  const auto width = static_cast<JDIMENSION>(whole.width), height = static_cast<JDIMENSION>(whole.height);
+  const Part columns =
+      region == nullptr ? Part{0, width} : part_of(region->left, region->width, stored.width, width);
+  const Part rows =
+      region == nullptr ? Part{0, height} : part_of(region->top, region->height, stored.height, height);
+  begin_image(stored, whole, columns, rows, image);
+  return device_->decode(bytes,
+                         {.picture = stored,
+                          .reduction = reduction,
+                          .left = image.left,
+                          .top = image.top,
+                          .columns = image.shape.width,
+                          .rows = image.shape.height},
+                         image.pixels.data());
 }
 
 }  // namespace fleetrun::runtime

@@ -1,11 +1,13 @@
-// JPEG by libjpeg-turbo: baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK.
+// JPEG by libjpeg-turbo: baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK. A device may decode the usual ones among them.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "runtime/data/decode/device_jpeg.h"
 #include "runtime/data/decode/framing.h"
 #include "runtime/data/decode/image.h"
 
@@ -16,6 +18,9 @@ class JpegDecoder {
  public:
   JpegDecoder();
   ~JpegDecoder();
+
+  // From now on this decodes baseline files of grey and YCbCr pictures, where it can.
+  void decode_on(std::unique_ptr<DeviceJpegDecoder> device) { device_ = std::move(device); }
 
   // Width and height of the upright image by the header; nothing when the bytes do not reach that far or are broken.
   std::optional<ImageShape> probe(std::span<const std::uint8_t> bytes);
@@ -28,7 +33,11 @@ class JpegDecoder {
  private:
   struct Codec;  // libjpeg's state; its headers stay in the .cpp
 
+  bool decode_on_device(std::span<const std::uint8_t> bytes, const ImageShape& stored, int reduction,
+                        const Region* region, Image& image);
+
   std::unique_ptr<Codec> codec_;
+  std::unique_ptr<DeviceJpegDecoder> device_;  // null: there is none
 };
 
 }  // namespace fleetrun::runtime

@@ -257,7 +257,7 @@ EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
 
   page.phase = Phase::evaluating;
   const auto [mine, skipped] =
-      predict_all(*data.test, evaluation_loader(job, world.env, image_form_for(*device)), evaluator, page);
+      predict_all(*data.test, evaluation_loader(job, world.env, *device), evaluator, page);
   const std::int64_t all_skipped = tell_skipped(skipped, world, out);
   require_numbers(mine, *data.test);
   const Score score = evaluator.finish();

@@ -13,27 +13,35 @@
 #include "runtime/data/formats/class_names.h"
 #include "runtime/data/same_files.h"
 #include "runtime/data/split.h"
+#include "runtime/training/setup/compute_options.h"
 
 namespace fleetrun::runtime {
 namespace {
 
+bool has_image_files(const job::DataSetSpec& set) {
+  return set.format == job::DataFormat::image_folder || set.format == job::DataFormat::image_list;
+}
+
 // The ranks of a pipeline work on the same samples. Only its first stage reads images, and finds bad ones; where these are skipped, all
 // ranks must find them.
-LoaderOptions of_rank(LoaderOptions options, const job::JobSpec& job, const RankEnv& env) {
+LoaderOptions of_rank(const job::DataSetSpec& set, const job::JobSpec& job, const RankEnv& env, Device& device) {
+  LoaderOptions options = make_loader_options(job.data, set);
   options.world = job::replicas_of(job, env.world_size);
   const int stages = job::stages_of(job.strategy, env.world_size);
   options.rank = env.rank / stages;
   const bool is_later_stage = env.rank % stages > 0;
   options.images = !is_later_stage || job.data.bad_sample == job::BadSample::skip;
+  options.form = image_form_for(device);
+  if (job.data.use_dali && options.images && has_image_files(set))
+    options.make_jpeg_decoder = [&device] { return device.make_jpeg_decoder(); };
   return options;
 }
 
-LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, ImageForm form,
+LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Device& device,
                               Timeline* timeline) {
-  LoaderOptions options = of_rank(make_loader_options(job.data, job.data.train), job, env);
+  LoaderOptions options = of_rank(job.data.train, job, env, device);
   options.global_batch = job.train.global_batch.value_or(0);
   options.seed = job.train.seed;
-  options.form = form;
   options.timeline = timeline;
   return options;
 }
@@ -66,10 +74,9 @@ void note_shared_samples(const DataSet& test, const DataSet& train, std::vector<
 
 }  // namespace
 
-LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env, ImageForm form) {
-  LoaderOptions options = of_rank(make_loader_options(job.data, *job::evaluated_set(job.data)), job, env);
+LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env, Device& device) {
+  LoaderOptions options = of_rank(*job::evaluated_set(job.data), job, env, device);
   options.evaluation = true;
-  options.form = form;
   options.batch =
       job::plan_shares(job, env.world_size).largest();  // the evaluation program is the same on every rank
   return options;
@@ -99,10 +106,10 @@ DataSets::DataSets(const job::DataSpec& spec, std::int64_t seed) : train(open_da
 DataSets::DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes)
     : test(open_test_set(test_spec, classes)) {}
 
-Loaders::Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, ImageForm form,
+Loaders::Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, Device& device,
                  Timeline* timeline)
-    : train(*sets.train, training_loader(job, env, form, timeline)) {
-  if (sets.test) test = std::make_unique<Loader>(*sets.test, evaluation_loader(job, env, form));
+    : train(*sets.train, training_loader(job, env, device, timeline)) {
+  if (sets.test) test = std::make_unique<Loader>(*sets.test, evaluation_loader(job, env, device));
 }
 
 }  // namespace fleetrun::runtime

@@ -11,6 +11,7 @@
 #include "runtime/data/formats/data_set.h"
 #include "runtime/data/loader.h"
 #include "runtime/data/split_facts.h"
+#include "runtime/kernels/device.h"
 
 namespace fleetrun::runtime {
 
@@ -28,15 +29,16 @@ struct DataSets {
   DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes);
 };
 
-// For the share of data.test of this rank.
-LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env, ImageForm form);
+// For the share of data.test of this rank, whose device takes the batches and outlives the loader.
+LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env, Device& device);
 
 struct Loaders {
   Loader train;
   std::unique_ptr<Loader> test;  // null: no evaluation
 
-  // `sets` outlive the loaders. `timeline`: gets a span per piece of a training batch; null: no trace is wanted.
-  Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, ImageForm form,
+  // `sets` and `device`, which takes the batches, outlive the loaders. `timeline`: gets a span per piece of a training batch; null: no
+  // trace is wanted. Throws the errors of Device::make_jpeg_decoder().
+  Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, Device& device,
           Timeline* timeline);
 };
 

@@ -350,7 +350,7 @@ StepTimer::Side StepTimer::make_other(const Candidate& candidate) {
 Loader& StepTimer::loader_of(const job::JobSpec& job) {
   std::unique_ptr<Loaders>& loaders = loaders_[{samples_of_step(job), job.data.loader_threads}];
   if (!loaders) {
-    loaders = std::make_unique<Loaders>(*data_, job, rank_.world.env, image_form_for(rank_.device), nullptr);
+    loaders = std::make_unique<Loaders>(*data_, job, rank_.world.env, rank_.device, nullptr);
     loaders->train.start_epoch(0);
   }
   return loaders->train;

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <memory>
 
 #include "runtime/data/expect_error.h"
 #include "runtime/data/image_files.h"
@@ -113,6 +116,74 @@ TEST_CASE("a JPEG file that was cut off is refused though the missing part is no
   check_error(ErrorKind::data, "cat.jpg: broken JPEG file: Premature end of JPEG file", [&] {
     ImageDecoder().decode(bytes_of(jpeg.substr(0, jpeg.size() * 9 / 10)), "cat.jpg", wanted, image);
   });
+}
+
+// Fills the parts that it is asked for with one number, and remembers them.
+class FillingDecoder : public DeviceJpegDecoder {
+ public:
+  FillingDecoder(std::vector<JpegPart>& parts, bool decodes) : parts_(parts), decodes_(decodes) {}
+  bool decode(std::span<const std::uint8_t>, const JpegPart& part, std::uint8_t* pixels) override {
+    parts_.push_back(part);
+    std::fill_n(pixels, part.bytes(), std::uint8_t{7});
+    return decodes_;
+  }
+
+ private:
+  std::vector<JpegPart>& parts_;
+  bool decodes_;
+};
+
+struct OnDevice {
+  std::vector<JpegPart> parts;
+  Image image;
+
+  OnDevice(const std::string& content, const Wanted& wanted, bool decodes = true) {
+    ImageDecoder decoder;
+    decoder.decode_jpegs_on(std::make_unique<FillingDecoder>(parts, decodes));
+    decoder.decode(bytes_of(content), "cat.jpg", wanted, image);
+  }
+};
+
+TEST_CASE("a device is asked for the part of a JPEG file that is shown, as much smaller as it may be") {
+  const std::string jpeg = make_jpeg(gradient_image(3, 187, 250));
+  const OnDevice whole(jpeg, {.framing = {}, .shape = {3, 46, 62}});
+  REQUIRE(whole.parts.size() == 1);
+  const JpegPart part = whole.parts.front();
+  CHECK(part.picture == ImageShape{3, 187, 250});
+  CHECK(part.reduction == 4);
+  CHECK(std::array{part.left, part.top, part.columns, part.rows} == std::array{0, 0, 63, 47});
+  CHECK(whole.image.pixels == std::vector<std::uint8_t>(part.bytes(), 7));
+  CHECK(whole.image.source_width == 250);
+  CHECK(whole.image.whole_width == 63);
+  const OnDevice turned(with_orientation(jpeg, 6, true), {.framing = {}, .shape = {3, 62, 46}});
+  CHECK(turned.image.shape == ImageShape{3, 63, 47});
+  const Framing crop = {.augment = job::Augment::resize_crop};
+  const JpegPart middle = OnDevice(jpeg, {.framing = crop, .shape = {3, 150, 150}}).parts.front();
+  const Region region = region_of(crop, 250, 187, {3, 150, 150});
+  CHECK(middle.reduction == 1);
+  CHECK(middle.left <= region.left);
+  CHECK(middle.left + middle.columns >= region.left + region.width);
+  CHECK(middle.columns < 250);
+}
+
+TEST_CASE("a device is asked for usual JPEG files only, and the CPU decodes what it does not") {
+  const Image picture = gradient_image(3, 30, 40);
+  const Wanted wanted = {.framing = {}, .shape = {3, 30, 40}};
+  for (const std::string& file : {make_jpeg(picture, TJFLAG_PROGRESSIVE), make_jpeg(gradient_image(4, 30, 40)),
+                                  make_png(picture)})
+    CHECK(OnDevice(file, wanted).parts.empty());
+  const OnDevice refused(make_jpeg(picture), wanted, false);
+  CHECK(refused.parts.size() == 1);
+  CHECK(refused.image.pixels == decode(make_jpeg(picture)).pixels);
+}
+
+TEST_CASE("no device is asked for a JPEG file before the file was looked at for damage") {
+  const std::string jpeg = make_jpeg(noisy_image(3, 200, 200));
+  const Wanted wanted = {.framing = {.augment = job::Augment::random_resized_crop, .to_the_end = true},
+                         .shape = {3, 20, 20}};
+  CHECK(OnDevice(jpeg, wanted).parts.size() == 1);
+  check_error(ErrorKind::data, "cat.jpg: broken JPEG file: Premature end of JPEG file",
+              [&] { OnDevice(jpeg.substr(0, jpeg.size() * 9 / 10), wanted); });
 }
 
 TEST_CASE("PNG files of every kind become 8 bits a channel without transparency") {
