@@ -29,7 +29,7 @@ void run_predict(const std::vector<std::string>& arguments) {
   const runtime::PredictOutput output = {.answers = print_answer, .problem = [](const std::string& problem) {
                                            std::cerr << fmt::format("fleetrun: {}\n", printable(problem));
                                          }};
-  if (!model.note.empty()) output.problem(model.note);
+  for (const std::string& note : model.notes) output.problem(note);
   if (const std::string ignored = describe(paths.ignored); !ignored.empty()) output.problem(ignored);
   runtime::predict_images(model, paths.images, runtime::is_single_image(words), request, output);
 }

@@ -5,7 +5,8 @@
 //    "model.name": "resnet18", "model.class_dim": "3", "model.input_shape": "[3, 224, 224]", "model.hidden": "[512, 256]" (mlp only),
 //    "data.mean": "[123.675, 116.28, 103.53]", "data.std": "[58.395, 57.12, 57.375]", "data.augment": "resize_crop",
 //    "class_names": "[\"cat\", \"dog\", \"owl\"]", "train.dtype": "f32", "algorithms": "{\"conv1\": \"gemm\"}",
-//    "data.split": "{\"share\": 0.1, \"seed\": 1, \"train\": 90, \"evaluation\": 10, \"digest\": \"0f..\"}"}
+//    "data.split": "{\"share\": 0.1, \"seed\": 1, \"train\": 90, \"evaluation\": 10, \"digest\": \"0f..\"}",
+//    "weights": "without averaging" (only where the training evaluated averages of them)}
 #pragma once
 #include <map>
 #include <optional>
@@ -32,6 +33,8 @@ struct ModelCard {
   std::map<std::string, std::string> algorithms;
   // Which samples the training set aside. None if the weights come from no training, or if an older fleetrun wrote the file.
   std::optional<SplitFacts> split;
+  // The training evaluated moving averages of these weights (optimizer.ema_evaluate). Only in checkpoints, which go on with the weights.
+  bool lacks_averages = false;
   std::string version;  // of the fleetrun that wrote the file
 
   ModelFacts facts() const { return {.input_shape = *model.input_shape, .classes = *model.class_dim}; }
@@ -52,6 +55,9 @@ ModelCard read_model_card(const Metadata& metadata, const std::string& path);
 
 // make_model_card() takes mean and std from this data set: "data.test" if the job has a test set, else "data.train".
 std::string_view set_of_card(const job::JobSpec& job);
+
+// A warning if the model computes with other weights than the evaluations of its training; "": it does not. `path`: of its file.
+std::string warning_about_averages(const ModelCard& card, const std::string& path);
 
 // A warning for each of the size of the images, data.mean and data.std that differs: "warning: data.train.mean is [1], and was [2] when the
 // checkpoint was written".

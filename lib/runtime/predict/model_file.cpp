@@ -21,9 +21,12 @@ ModelFile open_model(const std::string& name, const std::optional<job::JobSpec>&
     file = with_names(std::move(file), WeightNames::torchvision);
   const bool has_card = is_named(file.metadata);
   ModelCard card = job && !has_card ? model_card_of(*job) : read_model_card(file.metadata, path);
-  const std::string note =
-      job && has_card ? fmt::format("--job has no effect: {} says itself which model it holds", path) : "";
-  return {.path = path, .card = std::move(card), .weights = std::move(file), .note = note};
+  std::vector<std::string> notes;
+  if (job && has_card)
+    notes.push_back(fmt::format("--job has no effect: {} says itself which model it holds", path));
+  if (const std::string averages = warning_about_averages(card, path); !averages.empty())
+    notes.push_back(averages);
+  return {.path = path, .card = std::move(card), .weights = std::move(file), .notes = std::move(notes)};
 }
 
 }  // namespace fleetrun::runtime

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "job/spec/job_spec.h"
 #include "runtime/checkpoint/model_card.h"
@@ -13,7 +14,7 @@ struct ModelFile {
   std::string path;
   ModelCard card;
   Safetensors weights;
-  std::string note;  // for the user; "": none
+  std::vector<std::string> notes;  // for the user
 };
 
 // `name`: a safetensors file, or a folder with a model.safetensors, as a checkpoint and output.dir are. The card is that of the file or,

@@ -171,7 +171,9 @@ void Checkpointing::begin_to_write(const TrainingState& state) {
   const TrainedWeightsHere weights(training_.trainer);
   Snapshot snapshot = take_snapshot(state, training_.trainer.whole_program(), training_.trainer.storage(),
                                     *training_.world.communicator);
-  snapshot.about_model = to_metadata(training_.card);
+  ModelCard card = training_.card;
+  card.lacks_averages = training_.job.optimizer.ema_evaluate;
+  snapshot.about_model = to_metadata(card);
   snapshot.history = history_now();
   snapshot.best = best_;
   wait_.total_ns += monotonic_ns() - start;
