@@ -67,12 +67,13 @@ class CardOfModel {
   JsonValue header_;
 };
 
-// A folder of CIFAR has batch files, and none of the folders that others have for their classes.
+// A folder of CIFAR has batch files, and no folder of a class. Hidden folders are none, nor what macOS adds to archives.
 bool has_only_batch_files(const fs::path& folder) {
   std::error_code problem;
   bool any = false;
   for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end; entry.increment(problem)) {
-    if (entry->is_directory(problem)) return false;
+    const std::string name = entry->path().filename().string();
+    if (entry->is_directory(problem) && !name.starts_with('.') && name != "__MACOSX") return false;
     any = any || entry->path().extension() == ".bin";
   }
   return any;

@@ -415,6 +415,30 @@ TEST_CASE("hunt 100: eval of a model takes images that are not square, and says 
   CHECK(contains(result.err, "hint: image_size makes squares only, so all images must have 6x4 pixels\n"));
 }
 
+TEST_CASE("hunt 103: a checkpoint without the averages that its training evaluated says so") {
+  const Launch launch;
+  write_pictures(launch, "set", 4, 4);
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "image_folder", "path": "set"}, "batch_size": 2},
+    "optimizer": {"ema_decay": 0.9, "ema_evaluate": true},
+    "train": {"max_steps": 2}, "output": {"dir": "out"}, "checkpoint": {"dir": "saved", "every_steps": 1}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
+  std::string checkpoint;
+  for (const auto& entry : std::filesystem::directory_iterator(launch.folder / "out/saved"))
+    if (contains(entry.path().filename().string(), "-step-")) checkpoint = entry.path();
+  const std::string warning = "the training evaluated moving averages (optimizer.ema_evaluate)";
+  for (const Words& command : {Words{"eval", "--nproc_per_node=1", "--device=cpu"}, Words{"predict"}}) {
+    Words with = command, without = command;
+    with.insert(with.end(), {checkpoint, command.front() == "eval" ? "set" : "set/a/0.png"});
+    without.insert(without.end(), {"out", with.back()});
+    const ChildResult warned = launch.run_words(with), silent = launch.run_words(without);
+    CHECK(warned.code == 0);
+    CHECK_MESSAGE(contains(warned.err, warning), warned.err);
+    CHECK(silent.code == 0);
+    CHECK_FALSE(contains(silent.err, warning));
+  }
+}
+
 TEST_CASE("hunt 100: a stray file beside the folders of classes does not make a folder one of CIFAR") {
   const Launch launch;
   write_pictures(launch, "set", 4, 4);

@@ -254,6 +254,8 @@ void check_interactive_rank(const LaunchOptions& options, const ClusterSpec& clu
                 "choose a rank of the node on which you start fleetrun");
 }
 
+}  // namespace
+
 void check_named_ranks(const LaunchOptions& options, const ClusterSpec& cluster) {
   for (const DebugRank& debug : options.debug_rank.value)
     check_named_rank(debug.rank, options.debug_rank.source, cluster);
@@ -261,8 +263,6 @@ void check_named_ranks(const LaunchOptions& options, const ClusterSpec& cluster)
     if (variable.rank) check_named_rank(*variable.rank, options.env.source, cluster);
   if (options.interactive.value) check_interactive_rank(options, cluster);
 }
-
-}  // namespace
 
 int ClusterSpec::first_rank() const {
   return nodes.empty() ? 0 : count_ranks(nodes, static_cast<std::size_t>(node_rank));
@@ -296,7 +296,7 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
   check_master_port(options, cluster);
   cluster.hold_ports = !options.no_port_hold.value;
   if (options.bind.value == Binding::cores) cluster.cpus = share_cpus(host.cpus, cluster.local_size());
-  check_named_ranks(options, cluster);
+  if (!members) check_named_ranks(options, cluster);  // other nodes may have other numbers of ranks
   cluster.console = members ? plan_console(options, {cluster.first_rank(), cluster.local_size(), {}})
                             : plan_console(options, cluster.local_size());
   return cluster;

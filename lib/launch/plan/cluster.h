@@ -50,6 +50,9 @@ struct ClusterSpec {
   int world_size() const;
 };
 
+// Throws Error(usage) if --debug_rank, --env or --interactive names a rank that the run does not have.
+void check_named_ranks(const LaunchOptions& options, const ClusterSpec& cluster);
+
 // `embedded`: its job file may name a device, and on CUDA it needs the plug-in; none: the ranks run another program.
 // Without `members` this node is alone. Until other nodes have joined, assumes that they are like this one. Throws
 // Error(usage) when the options contradict the facts.

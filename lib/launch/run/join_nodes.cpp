@@ -82,6 +82,7 @@ ClusterSpec with_others(ClusterSpec cluster, const LaunchOptions& options, const
                                            .local_size = cluster.local_size(),
                                            .world = cluster.world_size(),
                                            .elastic = is_elastic(options)});
+  if (!is_elastic(options)) check_named_ranks(options, cluster);  // nodes come and go, and ranks with them
   return cluster;
 }
 

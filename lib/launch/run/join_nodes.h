@@ -18,7 +18,7 @@ std::vector<std::string> possible_successors(const LaunchOptions& options);
 // Needs `plan.members`. Throws Error when it cannot read or make a key.
 NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, const ExitReport& report);
 
-// Adds the other nodes to `cluster`. Throws Error(usage) when --console lists ranks that the run does not have.
+// Adds the other nodes to `cluster`. Throws Error(usage) when a flag names ranks that the run does not have.
 ClusterSpec with_others(ClusterSpec cluster, const LaunchOptions& options, const Placed& placed);
 
 }  // namespace fleetrun::launch

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/cli/flags/peer_values.h"
 #include "launch/cli/flags/start_by.h"
 
 namespace fleetrun::launch {
@@ -62,7 +63,7 @@ struct Allocation {
   std::string master;                        // host of the first node where `nodes` is empty; "": unknown
   std::optional<std::uint16_t> master_port;  // none: derived from the id of the job
   std::string master_source;                 // "MASTER_ADDR"
-  std::optional<int> workers_per_node;       // that the system asks for: PET_NPROC_PER_NODE
+  std::optional<WorkerCount> workers_per_node;  // that the system asks for: PET_NPROC_PER_NODE
   std::string workers_source;
   std::optional<std::uint16_t> start_port;  // of the ranks: PADDLE_PORT
   std::optional<int> gpus_on_node;          // that the scheduler gave to this node

@@ -4,17 +4,17 @@
 
 #include "base/system/endpoint.h"
 #include "launch/cli/flags/flag_values.h"
+#include "launch/cli/flags/peer_values.h"
 #include "launch/schedulers/read_values.h"
 #include "launch/schedulers/sources.h"
 
 namespace fleetrun::launch {
 namespace {
 
-// "auto", "gpu" and the like are left to --nproc_per_node's default.
-std::optional<int> workers_in(const Environment& environment, const std::string& name) {
-  int workers = 0;
-  const bool good = parse_whole(environment.get_or(name, ""), workers) && workers > 0;
-  return good && workers <= kMostNodes ? std::optional(workers) : std::nullopt;
+// A number, "cpu" or "gpu". Kubeflow sets "auto" in every pod that says nothing else, so this is left to --nproc_per_node's default.
+std::optional<WorkerCount> workers_in(const Environment& environment, const std::string& name) {
+  const std::string text = environment.get_or(name, "");
+  return text.empty() || text == "auto" ? std::nullopt : std::optional(parse_worker_count(name, text));
 }
 
 void add_port(const Environment& environment, const std::string& name, Allocation& allocation) {
@@ -80,7 +80,8 @@ std::optional<Allocation> from_pytorch_job(const SchedulerFacts& facts) {
   allocation.workers_per_node = workers_in(environment, "PET_NPROC_PER_NODE");
   allocation.workers_source = "PET_NPROC_PER_NODE";
   // Newer operators multiply the pods by nprocPerNode. RANK is the number of the pod in all of them.
-  const int workers = allocation.workers_per_node.value_or(1);
+  const WorkerCount count = allocation.workers_per_node.value_or(WorkerCount());
+  const int workers = count.of == WorkerCount::Of::number ? count.number : 1;
   const bool counts_pods =
       environment.get_or("PET_NNODES", "") == std::to_string(*size) || *size % workers != 0;
   allocation.node_count = counts_pods ? *size : *size / workers;

@@ -125,7 +125,7 @@ StartBy starter_of(const LaunchOptions& options, const Allocation& allocation,
 // What a system says about the ranks of this node, which may be the only one.
 void fill_ranks(LaunchOptions& options, const Allocation& allocation) {
   if (allocation.workers_per_node)
-    fill(options.nproc_per_node, WorkerCount(*allocation.workers_per_node), allocation.workers_source);
+    fill(options.nproc_per_node, *allocation.workers_per_node, allocation.workers_source);
   if (allocation.start_port) fill(options.start_port, *allocation.start_port, "PADDLE_PORT");
 }
 

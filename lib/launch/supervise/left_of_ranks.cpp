@@ -72,11 +72,6 @@ LeftByRank by_rank(const std::vector<LeftProcess>& left, const std::vector<pid_t
   return ranks;
 }
 
-bool LeftOfRanks::is_interrupted_with_group(pid_t pid, const Group& group) {
-  return group.request.signal == SIGINT && !group.request.group_has_it && ::getpgid(pid) == group.leader &&
-         handles(pid, SIGINT);
-}
-
 bool LeftOfRanks::add(int rank, pid_t leader, const Request& request, const LeftByRank& left) {
   const std::vector<LeftProcess> members = members_of(rank, left);
   if (members.empty()) return false;
@@ -135,22 +130,26 @@ void LeftOfRanks::ask(Group& group, const std::vector<LeftProcess>& members, Tim
 }
 
 // Whether one is left. Who was asked may save something until it is gone, whatever it makes of another signal meanwhile. Its children are
-// its own affair: forked ones have its handler, and would save the same. SIGINT comes to all of the group, as from a terminal: a shell
-// with a handler waits for its program.
+// its own affair: forked ones have its handler, and would save the same. But SIGINT comes from a terminal to the children, too, that are there
+// at that moment, and a shell that handles it waits for its program.
 bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& members) {
-  std::unordered_set<pid_t> covered;
+  std::unordered_set<pid_t> covered, interrupted;
+  const bool is_first_look = !std::exchange(group.has_looked, true);
   for (const LeftProcess& member : members) {
-    if (covered.contains(member.parent)) {
-      if (is_interrupted_with_group(member.pid, group) && group.asked.insert(member.pid).second)
-        send_to_member(member.pid, SIGINT);
-    } else if (group.asked.count(member.pid) == 0) {
-      const bool has_seen_it = group.request.group_has_it && ::getpgid(member.pid) == group.leader;
+    const bool is_in_group = ::getpgid(member.pid) == group.leader;
+    if (interrupted.contains(member.parent) && is_in_group) {
+      interrupted.insert(member.pid);
+      group.asked.insert(member.pid);
+      send_to_member(member.pid, SIGINT);
+    } else if (!covered.contains(member.parent) && group.asked.count(member.pid) == 0) {
+      const bool has_seen_it = group.request.group_has_it && is_in_group;
       const bool was_asked = has_seen_it && group.request.handlers.contains(member.pid);
       const int signal = was_asked ? 0 : handled_by(member.pid, group.request.signal);
       if (signal == 0 && !seems_to_save(member.pid, group.request)) continue;
       group.asked.insert(member.pid);
       const bool has_it = has_seen_it && signal == group.request.signal;
       if (signal != 0 && !has_it) send_to_member(member.pid, signal);
+      if (signal == SIGINT && !has_it && is_first_look) interrupted.insert(member.pid);
     }
     covered.insert(member.pid);
   }

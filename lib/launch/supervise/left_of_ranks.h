@@ -49,11 +49,11 @@ class LeftOfRanks {
     TimePoint ask_at;
     std::set<pid_t> asked, told;                    // those with a handler, and the others
     std::optional<TimePoint> alone_since, told_at;  // nobody with a handler is left
+    bool has_looked = false;                        // for those with a handler
   };
 
   static void ask(Group& group, const std::vector<LeftProcess>& members, TimePoint now);
   static bool ask_handlers(Group& group, const std::vector<LeftProcess>& members);
-  static bool is_interrupted_with_group(pid_t pid, const Group& group);
 
   std::vector<Group> groups_;
   std::vector<pid_t> deaf_;

@@ -201,6 +201,22 @@ TEST_CASE("hunt 99: Ctrl-C reaches the program of a shell below a wrapper that h
   CHECK_FALSE(is_alive(program));
 }
 
+TEST_CASE("hunt 99: what a program starts after Ctrl-C to save something is not interrupted") {
+  const ScriptLaunch launch;
+  launch.folder.write("save.sh",
+                      "trap 'echo interrupted; exit 1' INT\n"
+                      "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done\necho saved\n");
+  launch.folder.write("program.sh",
+                      "trap 'bash save.sh; exit 0' INT\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash program.sh\n"),
+                       launch.options());
+  launch.pid_in("up");
+  process.send(SIGINT);
+  CHECK(process.wait().code == 130);
+  CHECK(launch.folder.read("log/workerlog.0") == "saved\n");
+}
+
 // Runs a shell script that starts program.sh. The program ignores SIGTERM while it saves for longer than a second. Sends SIGTERM to fleetrun,
 // and before that to the shell and the program if `all` is set.
 void check_that_it_saves(const std::string& script, bool all) {

@@ -65,6 +65,23 @@ TEST_CASE("--log_rule: a line on any node is enough, and none on all of them end
   CHECK(cluster.nothing_left());
 }
 
+TEST_CASE("hunt 104: --env names a rank of a node that has more ranks than this one, and none that no node has") {
+  Cluster cluster(2);
+  const auto start = [&](const std::string& variable) {
+    for (const int node : {0, 1})
+      cluster.start(node, {"--nproc_per_node=" + std::to_string(node + 1), "--env=" + variable, "--", "/bin/sh", "-c",
+                           "echo $RANK has ${LR-none}"});
+    return cluster.ends();
+  };
+  for (const ChildResult& end : start("2:LR=0.1")) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(cluster.log(0, 0) == "0 has none\n");
+  CHECK(cluster.log(1, 1) == "2 has 0.1\n");
+  for (const ChildResult& end : start("3:LR=0.1")) {
+    CHECK(end.code == 2);
+    CHECK_MESSAGE(contains(end.err, "--env names rank 3, the run has 3 ranks"), end.err);
+  }
+}
+
 TEST_CASE("--early_exit_wait: a rank that finishes on one node starts the clock of all nodes") {
   Cluster cluster(2);
   const auto ends = cluster.run({"--nproc_per_node=1", "--early_exit_wait=1", "--", "/bin/sh", "-c",

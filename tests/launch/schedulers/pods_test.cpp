@@ -84,13 +84,15 @@ TEST_CASE("Kubeflow Trainer tells all") {
   CHECK(found.this_node == 3);
   CHECK(found.master == "pytorch-simple-node-0-0.pytorch-simple");
   CHECK(found.master_port == 29500);
-  CHECK(found.workers_per_node == 2);
+  CHECK(found.workers_per_node == WorkerCount(2));
 }
 
 TEST_CASE("Kubeflow Trainer may leave the number of workers to the program") {
   Texts variables = kTrainJob;
   variables["PET_NPROC_PER_NODE"] = "auto";
   CHECK_FALSE(from_kubeflow_trainer(facts_of(variables))->workers_per_node);
+  variables["PET_NPROC_PER_NODE"] = "cpu";
+  CHECK(from_kubeflow_trainer(facts_of(variables))->workers_per_node == WorkerCount(WorkerCount::Of::cores));
   variables["PET_NODE_RANK"] = "4";
   CHECK(error_of([&] { from_kubeflow_trainer(facts_of(variables)); }) ==
         "PET_NODE_RANK is 4, but PET_NNODES gives 4 nodes");
@@ -140,7 +142,7 @@ TEST_CASE("newer operators count workers in WORLD_SIZE") {
                                                                   {"MASTER_ADDR", "mnist-master-0"}})))
                                .value();
   CHECK(found.node_count == 2);
-  CHECK(found.workers_per_node == 4);
+  CHECK(found.workers_per_node == WorkerCount(4));
 }
 
 TEST_CASE("RANK and WORLD_SIZE outside of a pod are no PyTorchJob") {

@@ -106,13 +106,16 @@ std::vector<std::string> check_trained_samples(const job::JobSpec& job, const st
       was.train, test.size(), was.share, was.evaluation)};
 }
 
-// Warnings if the model sees other numbers than in its training, or perhaps other labels.
+// Warnings if the model sees other numbers than in its training, or perhaps other labels, or has other weights than its evaluations.
 std::vector<std::string> check_samples(const job::JobSpec& job, const std::optional<ModelCard>& card,
                                        const DataSets& data, const ModelFacts& facts) {
   std::vector<std::string> lines;
-  if (card)
+  if (card) {
     lines = differences_of_pixels(*card, make_model_card(job, facts, {}), set_of_card(job),
                                   "when the model was trained");
+    const std::string averages = warning_about_averages(*card, printable(job.model.pretrained.value_or("")));
+    if (!averages.empty()) lines.push_back(averages);
+  }
   const std::vector<std::string>& known = card ? card->class_names : data.train->class_names();
   if (const std::string note =
           compare_labels(*data.test, path_of(*job::evaluated_set(job.data)), known, facts.classes);
@@ -137,7 +140,7 @@ ModelFacts facts_of_model(const job::JobSpec& job, const std::optional<ModelCard
                 fmt::format("the images of {} are [{},{},{}], and the model takes [{},{},{}]",
                             path_of(*job::evaluated_set(job.data)), shape.channels, shape.height, shape.width,
                             channels, height, width),
-                height == width
+                height == width || (shape.height == height && shape.width == width)
                     ? fmt::format("{0}.image_size={1} {0}.channels={2} makes them so",
                                   job.data.split ? "data.train" : "data.test", height, channels)
                     : fmt::format("image_size makes squares only, so all images must have {}x{} pixels", width,
