@@ -102,6 +102,23 @@ class StandInDevice : public Device, private Streams {
     Clock seen_{};
   };
 
+  // Each stamp comes a millisecond after the one before it.
+  class StandInStamp : public Stamp {
+   public:
+    explicit StandInStamp(StandInDevice& device) : device_(device) {}
+    void record(int) override {
+      const std::lock_guard lock(device_.mutex_);
+      ns_ = ++device_.stamps_ * 1'000'000;
+    }
+    std::int64_t ns_after(const Stamp& earlier) const override {
+      return ns_ - dynamic_cast<const StandInStamp&>(earlier).ns_;
+    }
+
+   private:
+    StandInDevice& device_;
+    std::int64_t ns_ = 0;
+  };
+
   // Sums nothing; what it would be given lies on the device.
   class StandInCommunicator : public comm::Communicator {
    public:
@@ -173,6 +190,7 @@ class StandInDevice : public Device, private Streams {
   Clock& clock(int stream) { return clocks_.at(static_cast<std::size_t>(stream)); }
 
   std::unique_ptr<Event> make_event() override { return std::make_unique<StandInEvent>(*this); }
+  std::unique_ptr<Stamp> make_stamp() override { return std::make_unique<StandInStamp>(*this); }
   std::unique_ptr<comm::Memory> allocate_staging(std::size_t bytes) override {
     return comm::make_aligned_memory(bytes);
   }
@@ -233,6 +251,7 @@ class StandInDevice : public Device, private Streams {
   std::vector<std::string> disorder_;
   std::size_t kernels_run_ = 0;
   int holds_ = 0;
+  std::int64_t stamps_ = 0;
   std::set<int> forgotten_;
 };
 

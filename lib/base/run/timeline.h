@@ -11,8 +11,17 @@
 
 namespace fleetrun {
 
-enum class Lane : std::uint8_t { compute, communication, data, loader, checkpoint };
-constexpr std::size_t kLanes = 5;
+// The last two: when a device that works beside the host was at work on the ops that the host gave to it.
+enum class Lane : std::uint8_t {
+  compute,
+  communication,
+  data,
+  loader,
+  checkpoint,
+  device,
+  device_communication
+};
+constexpr std::size_t kLanes = 7;
 std::string_view describe(Lane lane);
 
 // What many spans have in common.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <thread>
 
 #include <fmt/format.h>
@@ -110,12 +109,6 @@ class CudaEvent : public runtime::Event {
   CudaDevice& device_;
   std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>> event_;
 };
-
-std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>> make_timer() {
-  cudaEvent_t event = nullptr;
-  check(cudaEventCreate(&event), "making an event");
-  return std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>>(event);
-}
 
 // Collectives are short and others wait for them: their streams go first.
 cudaStream_t make_stream(int number) {
@@ -416,23 +409,6 @@ void CudaDevice::wait_for(cudaStream_t stream) {
 
 void CudaDevice::wait_for(cudaEvent_t event) {
   wait_until_done([event] { return cudaEventQuery(event); });
-}
-
-float CudaDevice::time_of(const std::function<void()>& work) {
-  constexpr int kWarmUps = 2, kTimes = 3;
-  const cudaStream_t compute = stream(runtime::kComputeStream);
-  const auto begin = make_timer(), end = make_timer();
-  float least = std::numeric_limits<float>::infinity();
-  for (int i = -kWarmUps; i < kTimes; ++i) {
-    check(cudaEventRecord(begin.get(), compute), "recording an event");
-    work();
-    check(cudaEventRecord(end.get(), compute), "recording an event");
-    wait_for(end.get());
-    float took = 0;
-    check(cudaEventElapsedTime(&took, begin.get(), end.get()), "timing");
-    if (i >= 0) least = std::min(least, took);
-  }
-  return least;
 }
 
 template <typename State>

@@ -73,6 +73,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   };
 
   std::unique_ptr<runtime::Event> make_event() override;
+  std::unique_ptr<runtime::Stamp> make_stamp() override;
   std::unique_ptr<comm::Memory> allocate_staging(std::size_t bytes) override;
   void upload(const void* staging, void* data, std::size_t bytes, int stream) override;
   void download(const void* data, void* host, std::size_t bytes) override;

@@ -1,7 +1,6 @@
 #include "runtime/exec/executor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -99,12 +98,16 @@ RunnerOptions Executor::runner_options(const TaskGraph& graph) {
 void Executor::label_spans() {
   measured_.drop_label = options_.timeline->add(
       {.lane = Lane::compute, .name = "drop_scope", .category = "memory", .value = ""});
+  const auto add = [this](const Op& op, Lane compute, Lane communication) {
+    return options_.timeline->add({.lane = op.role == Role::communication ? communication : compute,
+                                   .name = op.type,
+                                   .category = std::string(runtime::describe(op.role)),
+                                   .value = output_name(program_, op)});
+  };
+  for (const Op& op : program_.ops) measured_.labels.push_back(add(op, Lane::compute, Lane::communication));
+  if (device_.streams() == nullptr) return;
   for (const Op& op : program_.ops)
-    measured_.labels.push_back(
-        options_.timeline->add({.lane = op.role == Role::communication ? Lane::communication : Lane::compute,
-                                .name = op.type,
-                                .category = std::string(runtime::describe(op.role)),
-                                .value = output_name(program_, op)}));
+    measured_.device_labels.push_back(add(op, Lane::device, Lane::device_communication));
 }
 
 void Executor::make_kernels() {
@@ -181,6 +184,8 @@ void Executor::use_streams(Streams& streams) {
   for (const ValueId id : program_.fetches) fetch_too(program_.value(id).name);
   on_streams_.feed_ids = program_.of_kind(ValueKind::feed);
   on_streams_.feed_places.resize(on_streams_.feed_ids.size());
+  if (options_.timeline != nullptr || options_.measure_ops)
+    on_streams_.times = std::make_unique<DeviceTimes>(streams, program_.ops.size());
   if (!streams.can_record() && !records_together()) return;
   const auto agree = [this](bool mine) {
     std::int32_t least = mine ? 1 : 0;
@@ -235,11 +240,33 @@ void Executor::end_run() {
 
 void Executor::run() {
   begin_run();
+  if (wants_times())
+    run_timed();
+  else
+    give_or_repeat_ops();
+  end_run();
+}
+
+bool Executor::wants_times() const {
+  return on_streams_.times &&
+         (options_.measure_ops || (options_.timeline != nullptr && options_.timeline->is_open()));
+}
+
+void Executor::run_timed() {
+  on_streams_.times->begin();
+  give_or_repeat_ops();
+  on_streams_.times->end([this](OpId id, std::int64_t start_ns, std::int64_t end_ns) {
+    const auto at = static_cast<std::size_t>(id);
+    measured_.op_ns[at] += end_ns - start_ns;
+    if (options_.timeline != nullptr) options_.timeline->note(measured_.device_labels[at], start_ns, end_ns);
+  });
+}
+
+void Executor::give_or_repeat_ops() {
   if (on_streams_.recorded && !options_.measure_ops)
     on_streams_.recorded->run(places_of_feeds(), [this] { give_ops(); });
   else
     give_ops();
-  end_run();
 }
 
 // In the order of the program, which is one of the graph. Where nothing may be recorded, by the runner as ever.
@@ -271,7 +298,6 @@ std::vector<OpTime> Executor::time_alone(int repeats) {
 
 // On memory of its own: nothing of a training is touched.
 double Executor::seconds_alone(std::size_t id, int repeats) {
-  using Clock = std::chrono::steady_clock;
   const Op& op = program_.ops[id];
   std::vector<std::unique_ptr<comm::Memory>> memory;
   std::vector<void*> addresses(program_.values.size(), nullptr);
@@ -291,14 +317,31 @@ double Executor::seconds_alone(std::size_t id, int repeats) {
   context.scratch = memory.back()->data();
   std::vector<double> seconds;
   for (int i = -1; i < repeats; ++i) {  // the first touches the memory
-    const auto start = Clock::now();
-    kernels_[id]->run(context);
-    if (streams != nullptr) streams->synchronise();
-    if (i >= 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    const std::int64_t took = run_alone(static_cast<OpId>(id), context);
+    if (i >= 0) seconds.push_back(static_cast<double>(took) / 1e9);
   }
   const auto median = seconds.begin() + repeats / 2;
   std::nth_element(seconds.begin(), median, seconds.end());
   return *median;
+}
+
+// In nanoseconds. A device with streams tells its own if ops are measured; otherwise the host's wait for it counts, too.
+std::int64_t Executor::run_alone(OpId id, const RunContext& context) {
+  Kernel& kernel = *kernels_[static_cast<std::size_t>(id)];
+  const std::int64_t start = monotonic_ns();
+  DeviceTimes* const times = on_streams_.times.get();
+  if (times == nullptr) {
+    kernel.run(context);
+    if (Streams* streams = device_.streams()) streams->synchronise();
+    return monotonic_ns() - start;
+  }
+  std::int64_t took = 0;
+  times->begin();
+  times->before(id, kComputeStream);
+  kernel.run(context);
+  times->after(id, kComputeStream);
+  times->end([&](OpId, std::int64_t from, std::int64_t to) { took = to - from; });
+  return took;
 }
 
 std::uint64_t Executor::sent_bytes() const {
@@ -317,15 +360,27 @@ void Executor::run_op(OpId id) {
   context.scratch = static_cast<std::byte*>(places_.arena->data()) + schedule_.scratch_offsets[at];
   try {
     Measured measured(measured_.exposure, communicator != TaskGraph::kNoLane && !on_streams_.order);
-    if (on_streams_.order) on_streams_.order->before(id);
-    if (on_streams_.order) context.stream = on_streams_.order->stream_of(id);
-    kernels_[at]->run(context);
-    if (on_streams_.order) on_streams_.order->after(id);
-    measured_.op_ns[at] +=
+    run_kernel(id, context);
+    const std::int64_t took =
         measured.end(options_.timeline, options_.timeline != nullptr ? measured_.labels[at] : 0);
+    if (!on_streams_.order) measured_.op_ns[at] += took;
   } catch (const Error& error) {
     throw error.with(fmt::format("running {}", name_of(program_, program_.op(id))));
   }
+}
+
+// Without streams the kernel is done when it returns.
+void Executor::run_kernel(OpId id, RunContext& context) {
+  Kernel& kernel = *kernels_[static_cast<std::size_t>(id)];
+  if (!on_streams_.order) return kernel.run(context);
+  DeviceTimes* const times =
+      on_streams_.times && on_streams_.times->is_running() ? on_streams_.times.get() : nullptr;
+  on_streams_.order->before(id);
+  context.stream = on_streams_.order->stream_of(id);
+  if (times != nullptr) times->before(id, context.stream);
+  kernel.run(context);
+  if (times != nullptr) times->after(id, context.stream);
+  on_streams_.order->after(id);
 }
 
 const void* Executor::fetch(const std::string& name) const {

@@ -9,6 +9,7 @@
 
 #include "base/run/timeline.h"
 #include "comm/collective/communicator.h"
+#include "runtime/exec/device_times.h"
 #include "runtime/exec/exposure.h"
 #include "runtime/exec/feeds.h"
 #include "runtime/exec/graph_runner.h"
@@ -60,6 +61,7 @@ struct Measurements {
   Exposure exposure;
   std::vector<std::int64_t> op_ns;      // by OpId
   std::vector<Timeline::Label> labels;  // by OpId, with a timeline
+  std::vector<Timeline::Label> device_labels;  // the same of the device's side, with streams
   Timeline::Label drop_label = 0;
 };
 
@@ -76,6 +78,7 @@ struct OnStreams {
   std::unique_ptr<Feeds> feeds;
   std::unique_ptr<Fetched> fetched;
   std::unique_ptr<RecordedRuns> recorded;
+  std::unique_ptr<DeviceTimes> times;  // null: nobody wants them
   std::vector<ValueId> feed_ids;
   std::vector<void*> feed_places;  // of them, in the run that begins
 };
@@ -125,7 +128,7 @@ class Executor {
   // By its communicators so far; see Communicator.
   std::uint64_t sent_bytes() const;
   void stop_measuring_ops() { options_.measure_ops = false; }
-  // How long the runs so far were in each op, by OpId. With streams the host's side of it.
+  // How long the runs so far were in each op, by OpId. With streams: how long the device was, in runs that were measured.
   const std::vector<std::int64_t>& op_ns() const { return measured_.op_ns; }
 
   std::string describe_kernels() const;  // one line per op: its type, first output, implementation;
@@ -144,10 +147,15 @@ class Executor {
   RunnerOptions runner_options(const TaskGraph& graph);
   void label_spans();
   void run_op(OpId id);
+  void run_kernel(OpId id, RunContext& context);
   double seconds_alone(std::size_t id, int repeats);
+  std::int64_t run_alone(OpId id, const RunContext& context);
   bool has_collectives() const;
   bool records_together() const { return has_collectives() && options_.why_not_recorded_together.empty(); }
   std::string why_not_recorded(const Streams& streams) const;
+  bool wants_times() const;
+  void run_timed();
+  void give_or_repeat_ops();
   void give_ops();
   const std::vector<void*>& places_of_feeds();
   void begin_run();

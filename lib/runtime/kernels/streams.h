@@ -3,6 +3,7 @@
 // returned; work of different streams is ordered by events alone.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -23,6 +24,15 @@ class Event {
   virtual void wait() = 0;                 // until the device has reached the mark
 };
 
+// A mark in a stream that keeps when the device reached it.
+class Stamp {
+ public:
+  virtual ~Stamp() = default;
+  virtual void record(int stream) = 0;  // after all work given to the stream so far
+  // Nanoseconds from `earlier`, of the same device, to this one; the device has reached both.
+  virtual std::int64_t ns_after(const Stamp& earlier) const = 0;
+};
+
 // Work that was recorded while it was given to the compute stream.
 class Recording {
  public:
@@ -41,6 +51,7 @@ class Streams {
  public:
   virtual ~Streams() = default;
   virtual std::unique_ptr<Event> make_event() = 0;
+  virtual std::unique_ptr<Stamp> make_stamp() = 0;
 
   // Memory of the host from which the device can copy by itself.
   virtual std::unique_ptr<comm::Memory> allocate_staging(std::size_t bytes) = 0;

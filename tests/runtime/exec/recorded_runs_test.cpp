@@ -29,6 +29,7 @@ class Log : public Streams {
   };
 
   std::unique_ptr<Event> make_event() override { return nullptr; }
+  std::unique_ptr<Stamp> make_stamp() override { return nullptr; }
   std::unique_ptr<comm::Memory> allocate_staging(std::size_t) override { return nullptr; }
   void upload(const void*, void*, std::size_t, int) override {}
   void download(const void*, void*, std::size_t) override {}

@@ -3,62 +3,12 @@
 
 #include <doctest/doctest.h>
 
-#include "comm/rendezvous/memory_store.h"
-#include "runtime/compile/build_program.h"
-#include "runtime/exec/executor.h"
-#include "runtime/exec/propagate_layouts.h"
-#include "runtime/training/trainer/trainer.h"
-#include "support/stand_in_device.h"
+#include "runtime/exec/stand_in_run.h"
 
 namespace fleetrun::runtime::stream_order_test {
 namespace {
 
-using test::StandInDevice;
-
-constexpr int kRanks = 2;
-constexpr int kBatch = 2;
-
-// The training program of a model on a stand-in device, for rank 0 of two.
-class TrainingRun {
- public:
-  TrainingRun(job::ModelName model, const ModelFacts& facts, int threads)
-      : images_(static_cast<std::size_t>(kBatch * facts.input_shape[0] * facts.input_shape[1] *
-                                         facts.input_shape[2])) {
-    job::JobSpec job;
-    job.model.name = model;
-    job.data.batch_size = kBatch;
-    job.strategy.fuse_all_reduce_ops = false;
-    job.strategy.build_strategy.fuse_bn_add_act_ops = false;  // as on CUDA, which has no such op
-    Program program = build_training_program(job, facts, all_ops(), {.world_size = kRanks});
-    propagate_layouts(program, all_ops(), device, {});
-    ops = program.ops.size();
-    communicator_ = device.make_communicator({store_, 0, kRanks}, 0);
-    storage_ = std::make_unique<Storage>(program, device, *communicator_);
-    executor_ = std::make_unique<Executor>(std::move(program), device, *storage_,
-                                           std::vector<comm::Communicator*>{communicator_.get()},
-                                           ExecutorOptions{.threads = threads});
-  }
-
-  void step() {
-    executor_->bind("image", images_.data());
-    executor_->bind("label", labels_.data());
-    executor_->bind("learning_rate", &learning_rate_);
-    executor_->run();
-  }
-  const void* fetch(const std::string& name) const { return executor_->fetch(name); }
-
-  StandInDevice device;
-  std::size_t ops = 0;
-
- private:
-  std::vector<float> images_;
-  std::vector<std::int32_t> labels_ = std::vector<std::int32_t>(kBatch);
-  float learning_rate_ = 0.1F;
-  comm::MemoryStore store_;
-  std::unique_ptr<comm::Communicator> communicator_;
-  std::unique_ptr<Storage> storage_;
-  std::unique_ptr<Executor> executor_;
-};
+using test::StandInDevice, test::TrainingRun;
 
 constexpr ModelFacts kPhotographs = {.input_shape = {3, 224, 224}, .classes = 1000};
 constexpr ModelFacts kSmallImages = {.input_shape = {3, 32, 32}, .classes = 10};
@@ -67,7 +17,7 @@ TEST_CASE(
     "steps of ResNet-50 on several streams leave no access unordered, with one op in flight and with three") {
   for (const int threads : {1, 3}) {
     CAPTURE(threads);
-    TrainingRun run(job::ModelName::resnet50, kPhotographs, threads);
+    TrainingRun run(job::ModelName::resnet50, kPhotographs, {.threads = threads});
     for (int step = 0; step < 3; ++step) run.step();
     CHECK(run.fetch("loss") != nullptr);
     CHECK(run.device.kernels_run() == 3 * run.ops);
@@ -79,7 +29,7 @@ constexpr int kFeeds =
     3;  // the first events of a step: after the last reader of a place, and before the next
 
 TEST_CASE("every event between compute and collectives is needed: without it the stand-in finds a disorder") {
-  TrainingRun run(job::ModelName::resnet20, kSmallImages, 1);
+  TrainingRun run(job::ModelName::resnet20, kSmallImages, {});
   for (int step = 0; step < 2; ++step) run.step();
   const int before = run.device.holds();
   run.step();
@@ -99,7 +49,7 @@ TEST_CASE("every event between compute and collectives is needed: without it the
 }
 
 TEST_CASE("a batch on its way waits for the readers of its place, and the step for the batch") {
-  TrainingRun run(job::ModelName::lenet, kSmallImages, 1);
+  TrainingRun run(job::ModelName::lenet, kSmallImages, {});
   for (const std::set<int>& forgotten : {std::set<int>{0, 2, 4}, std::set<int>{1, 3, 5}}) {
     run.fetch("loss");
     for (int step = 0; step < 2; ++step) run.step();
@@ -115,14 +65,14 @@ TEST_CASE("a trainer touches no memory of a device that works beside the host") 
   job::JobSpec job;
   job.model.name = job::ModelName::lenet;
   job.model.dropout = 0.5;
-  job.data.batch_size = kBatch;
+  job.data.batch_size = TrainingRun::kBatch;
   StandInDevice device;
   comm::MemoryStore store;
   const auto communicator = device.make_communicator({store, 0, 1}, 0);
   Trainer trainer(job, {.input_shape = {1, 28, 28}, .classes = 10}, device, *communicator);
   trainer.share_parameters();
-  const std::vector<float> images(kBatch * 28 * 28);
-  const std::vector<std::int32_t> labels(kBatch);
+  const std::vector<float> images(TrainingRun::kBatch * 28 * 28);
+  const std::vector<std::int32_t> labels(TrainingRun::kBatch);
   const BatchView batch = {images.data(), labels.data()};
   for (int step = 0; step < 3; ++step) trainer.step(batch, 0.1);
   CHECK(trainer.score().loss == 0);  // the stand-in's memory reads as zeros

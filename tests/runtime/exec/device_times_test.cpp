@@ -1,0 +1,68 @@
+// Times of ops on a device that works beside the host. On the stand-in each stamp comes a millisecond after the one before it.
+#include "runtime/exec/device_times.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "runtime/exec/stand_in_run.h"
+
+namespace fleetrun::runtime::device_times_test {
+namespace {
+
+using test::TrainingRun;
+
+constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr ModelFacts kDigits = {.input_shape = {1, 28, 28}, .classes = 10};
+
+// The spans of the timeline in this lane.
+std::vector<Span> spans_in(const Timeline& timeline, Lane lane) {
+  std::vector<Span> spans;
+  for (const Span& span : timeline.spans())
+    if (timeline.labels()[span.label].lane == lane) spans.push_back(span);
+  return spans;
+}
+
+TEST_CASE("a trace tells when the device was at work on each op, and when the host gave it the op") {
+  Timeline timeline;
+  TrainingRun run(job::ModelName::lenet, kDigits, {.timeline = &timeline});
+  run.step();
+  timeline.open(1000);
+  const std::int64_t start = monotonic_ns();
+  run.step();
+  timeline.close();
+  run.step();
+  const std::vector<Span> computed = spans_in(timeline, Lane::device),
+                          sent = spans_in(timeline, Lane::device_communication);
+  CHECK(computed.size() + sent.size() == run.ops);
+  CHECK(sent.size() == spans_in(timeline, Lane::communication).size());
+  CHECK_FALSE(sent.empty());
+  for (const std::vector<Span>* spans : {&computed, &sent})
+    for (const Span& span : *spans) {
+      CHECK(span.end_ns - span.start_ns == kMillisecond);
+      CHECK(span.start_ns > start);
+    }
+  const auto in_order = [](const Span& a, const Span& b) { return a.end_ns < b.start_ns; };
+  CHECK(std::ranges::is_sorted(computed, in_order));
+}
+
+TEST_CASE("an op that is measured took as long as the device was at work on it") {
+  TrainingRun run(job::ModelName::lenet, kDigits, {.measure_ops = true});
+  run.step();
+  run.step();
+  CHECK(run.executor().op_ns() == std::vector<std::int64_t>(run.ops, 2 * kMillisecond));
+  run.executor().stop_measuring_ops();
+  run.step();
+  CHECK(run.executor().op_ns() == std::vector<std::int64_t>(run.ops, 2 * kMillisecond));
+  for (const OpTime& op : run.executor().time_alone(3)) CHECK(op.seconds == doctest::Approx(1e-3));
+}
+
+TEST_CASE("a run with times leaves no access unordered") {
+  TrainingRun run(job::ModelName::lenet, kDigits, {.threads = 3, .measure_ops = true});
+  run.step();
+  run.step();
+  CHECK(run.device.disorder().empty());
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::device_times_test
