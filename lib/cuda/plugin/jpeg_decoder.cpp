@@ -18,6 +18,7 @@ constexpr std::size_t kPictureBytes = kMostChannels * kMostPixels;
 // for Huffman codes.
 constexpr std::size_t kBytesPerPixel = 16;
 constexpr std::size_t kOwnBytes = kBytesPerPixel * kMostPixels;
+constexpr std::size_t kAllBytes = 2 * kPictureBytes + kOwnBytes;
 
 using cuda::check;
 void check(NvjpegStatus status, std::string_view doing) {
@@ -77,25 +78,48 @@ class Arena {
   MemoryPool pool_;
 };
 
+// Pinned memory of the host, which nvJPEG keeps from file to file.
+class PinnedMemoryOfHost {
+ public:
+  NvjpegAllocator allocator() { return {.take = take, .give_back = give_back, .context = this}; }
+  bool ran_out() const { return ran_out_; }
+
+ private:
+  static int take(void* context, void** memory, std::size_t bytes, cudaStream_t) {
+    if (cudaHostAlloc(memory, std::max<std::size_t>(bytes, 1), cudaHostAllocDefault) == cudaSuccess) return 0;
+    cudaGetLastError();
+    static_cast<PinnedMemoryOfHost*>(context)->ran_out_ = true;
+    return 1;
+  }
+  static int give_back(void*, void* memory, std::size_t, cudaStream_t) {
+    return memory == nullptr || cudaFreeHost(memory) == cudaSuccess ? 0 : 1;
+  }
+
+  bool ran_out_ = false;
+};
+
 class NvjpegDecoder : public runtime::DeviceJpegDecoder {
  public:
   NvjpegDecoder(CudaDevice& device, const NvjpegLibrary& library)
       : device_(device),
         library_(library),
-        memory_(device.allocate(2 * kPictureBytes + kOwnBytes)),
+        memory_(device.allocate(kAllBytes)),
         arena_(picture() + 2 * kPictureBytes, kOwnBytes),
         stream_(make_low_stream()),
         done_(make_patient_event()),
         handle_(nullptr, library.destroy),
         state_(nullptr, library.destroy_state) {
-    NvjpegAllocator allocator = arena_.allocator();
+    NvjpegAllocator of_device = arena_.allocator(), pinned = pinned_.allocator();
     NvjpegHandle* handle = nullptr;
-    check(library.create(NvjpegBackend::automatic, &allocator, nullptr, kNvjpegSmoothColours, &handle),
+    check(library.create(NvjpegBackend::automatic, &of_device, &pinned, kNvjpegSmoothColours, &handle),
           "starting nvJPEG");
     handle_.reset(handle);
     begin_state();
   }
-  ~NvjpegDecoder() override { cudaStreamSynchronize(stream_.get()); }
+  ~NvjpegDecoder() override {
+    cudaSetDevice(device_.options().index);  // a thread that never decoded would use the first device
+    cudaStreamSynchronize(stream_.get());
+  }
   NvjpegDecoder(const NvjpegDecoder&) = delete;
   NvjpegDecoder& operator=(const NvjpegDecoder&) = delete;
 
@@ -108,8 +132,10 @@ class NvjpegDecoder : public runtime::DeviceJpegDecoder {
       begin_state();
       status = decode_picture(bytes, part.picture);
     }
+    if (pinned_.ran_out()) throw Error(ErrorKind::os, "no pinned memory of the host to decode an image on the GPU");
+    // With fresh buffers, the size of the picture alone decides whether the arena is large enough.
     if (is_about_file(status) || status == NvjpegStatus::allocator_failure) return false;
-    check(status, "decoding an image");
+    check(status, "decoding an image on the GPU");
     take_part(picture(), picture() + kPictureBytes, part);
     download(picture() + kPictureBytes, part.bytes(), pixels);
     return true;
@@ -151,8 +177,9 @@ class NvjpegDecoder : public runtime::DeviceJpegDecoder {
 
   void download(const std::byte* from, std::size_t bytes, std::uint8_t* to) {
     if (bytes > staging_bytes_) {
-      staging_bytes_ = bytes + bytes / 2;
-      staging_ = device_.streams()->allocate_staging(staging_bytes_);
+      const std::size_t more = bytes + bytes / 2;
+      staging_ = device_.streams()->allocate_staging(more);
+      staging_bytes_ = more;
     }
     check(cudaMemcpyAsync(staging_->data(), from, bytes, cudaMemcpyDeviceToHost, stream_.get()),
           "copying an image from the device");
@@ -165,6 +192,7 @@ class NvjpegDecoder : public runtime::DeviceJpegDecoder {
   const NvjpegLibrary& library_;
   std::unique_ptr<comm::Memory> memory_;  // the picture, the part that is wanted, and the arena
   Arena arena_;
+  PinnedMemoryOfHost pinned_;
   Stream stream_;
   Event done_;
   std::unique_ptr<NvjpegHandle, NvjpegStatus (*)(NvjpegHandle*)> handle_;
@@ -176,7 +204,15 @@ class NvjpegDecoder : public runtime::DeviceJpegDecoder {
 }  // namespace
 
 std::unique_ptr<runtime::DeviceJpegDecoder> make_nvjpeg_decoder(CudaDevice& device, const NvjpegLibrary& library) {
-  return std::make_unique<NvjpegDecoder>(device, library);
+  try {
+    return std::make_unique<NvjpegDecoder>(device, library);
+  } catch (const Error& problem) {
+    if (problem.kind() != ErrorKind::os) throw;
+    throw Error(ErrorKind::os,
+                fmt::format("data.use_dali: each of the data.loader_threads needs {} MB of the GPU's memory: {}",
+                            kAllBytes / 1'000'000, problem.message()),
+                "data.use_dali=false decodes images on the CPU");
+  }
 }
 
 }  // namespace fleetrun::cuda

@@ -35,7 +35,7 @@ struct NvjpegImage {  // nvjpegImage_t
   std::array<std::size_t, 4> pitch{};  // bytes of a row
 };
 
-struct NvjpegAllocator {  // nvjpegDevAllocatorV2_t; both functions return 0 if all went well
+struct NvjpegAllocator {  // nvjpegDevAllocatorV2_t and nvjpegPinnedAllocatorV2_t; both functions return 0 if all went well
   int (*take)(void* context, void** memory, std::size_t bytes, cudaStream_t stream);
   int (*give_back)(void* context, void* memory, std::size_t bytes, cudaStream_t stream);
   void* context;
@@ -49,7 +49,9 @@ class NvjpegLibrary {
 
   std::string version() const;  // "13.0.1"
 
-  NvjpegStatus (*create)(NvjpegBackend, NvjpegAllocator* device, void* pinned, unsigned flags, NvjpegHandle**);
+  // Needs both allocators, and keeps copies of them.
+  NvjpegStatus (*create)(NvjpegBackend, NvjpegAllocator* device, NvjpegAllocator* pinned, unsigned flags,
+                         NvjpegHandle**);
   NvjpegStatus (*destroy)(NvjpegHandle*);
   NvjpegStatus (*create_state)(NvjpegHandle*, NvjpegState**);
   NvjpegStatus (*destroy_state)(NvjpegState*);

@@ -140,6 +140,13 @@ void check_test_set(const std::vector<NamedSet>& sets, Draft& draft) {
                                           *train_classes));
 }
 
+void check_decoder(const std::vector<NamedSet>& sets, Draft& draft) {
+  if (!draft.has("data.use_dali") || !draft.spec.data.use_dali) return;
+  const auto has_files = [](const NamedSet& named) { return has_image_files(*named.set); };
+  if (!sets.empty() && std::ranges::none_of(sets, has_files))
+    draft.notes.push_back("data.use_dali has no effect: only image_folder and image_list have files to decode");
+}
+
 void check_split(Draft& draft) {
   if (draft.has("data.split") && draft.has("data.test"))
     draft.report("data.split",
@@ -257,6 +264,7 @@ void find_contradictions(Draft& draft) {
     check_shape(named, draft);
   }
   check_test_set(sets, draft);
+  check_decoder(sets, draft);
   check_split(draft);
   check_env(draft);
   check_trace(draft);

@@ -13,6 +13,10 @@ int channels_of(const DataSetSpec& set) {
   return set.format == DataFormat::synthetic ? set.shape[0] : set.channels;
 }
 
+bool has_image_files(const DataSetSpec& set) {
+  return set.format == DataFormat::image_folder || set.format == DataFormat::image_list;
+}
+
 std::optional<int> known_classes(const DataSetSpec& set) {
   if (set.format == DataFormat::cifar_bin) return kCifarClasses;
   if (set.format == DataFormat::synthetic) return set.classes;

@@ -16,6 +16,7 @@ constexpr const char* kColourOrGrey = "3 for colour or 1 for grey";
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
 
 int channels_of(const DataSetSpec& set);                   // of a sample
+bool has_image_files(const DataSetSpec& set);              // JPEG, PNG and the like
 std::optional<int> known_classes(const DataSetSpec& set);  // nothing when only the data tells
 std::optional<std::array<int, 3>> known_shape(
     const DataSetSpec& set);  // [C,H,W]; nothing when only the data tells

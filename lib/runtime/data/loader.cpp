@@ -93,11 +93,11 @@ Loader::Loader(const DataSet& data_set, const LoaderOptions& options)
 
 Loader::~Loader() { stop_threads(); }
 
-std::unique_ptr<Loader::Workspace> Loader::make_workspace() const {
+std::unique_ptr<Loader::Workspace> Loader::make_workspace() {
   auto workspace = std::make_unique<Workspace>();
   workspace->pixels.resize(recipe_.data_set.shape().elements());
   if (recipe_.options.make_jpeg_decoder)
-    workspace->read.decoder.decode_jpegs_on(recipe_.options.make_jpeg_decoder());
+    workspace->read.decoder.decode_jpegs_on(recipe_.options.make_jpeg_decoder(), jpegs_);
   return workspace;
 }
 

@@ -75,6 +75,9 @@ class Loader {
   // Of all that were skipped so far, each followed by a zero.
   std::string skipped_names() { return samples_.skipped_names(); }
 
+  // Of all files so far, if make_jpeg_decoder is set.
+  const JpegCounts& jpegs() const { return jpegs_; }
+
   int batch() const { return recipe_.shard.batch_of_rank(); }  // samples of this rank
   int batches_per_epoch() const { return runtime::batches_per_epoch(recipe_.shard); }
 
@@ -90,7 +93,7 @@ class Loader {
   struct Workspace;  // of one thread
 
   static Recipe make_recipe(const DataSet& data_set, const LoaderOptions& options);
-  std::unique_ptr<Workspace> make_workspace() const;
+  std::unique_ptr<Workspace> make_workspace();
   void run_thread(Workspace& workspace);
   bool piece_is_due() const { return epoch_.piece_is_due(batches_.slots()); }
   Piece take_piece();
@@ -105,6 +108,7 @@ class Loader {
 
   const Recipe recipe_;
   UsableSamples samples_;  // has a lock of its own
+  JpegCounts jpegs_;
 
   std::mutex mutex_;                  // guards all below, except what batches point to
   std::condition_variable work_;      // a piece may be due, or the threads are to end

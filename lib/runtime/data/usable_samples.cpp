@@ -30,6 +30,11 @@ Error with_hint_to_skip(const Error& problem) {
                "data.bad_sample=skip leaves such files out, with a warning for each");
 }
 
+// Not about want of memory, nor about a device that decodes.
+bool is_about_sample(const Error& problem) {
+  return problem.kind() != ErrorKind::os && problem.kind() != ErrorKind::internal;
+}
+
 }  // namespace
 
 UsableSamples::UsableSamples(const DataSet& data_set, SkipPolicy policy)
@@ -61,7 +66,7 @@ bool UsableSamples::can_use(const Framing& framing, ReadScratch& scratch, std::u
     read_with_retries(framing, scratch, planes);
     return true;
   } catch (const Error& problem) {
-    if (problem.kind() == ErrorKind::os) throw;
+    if (!is_about_sample(problem)) throw;
     if (policy_.bad_sample == job::BadSample::fail) throw with_hint_to_skip(problem);
     skip(framing.sample, problem);
     return false;
@@ -78,8 +83,8 @@ void UsableSamples::read_with_retries(Framing framing, ReadScratch& scratch, std
     } catch (const std::bad_alloc&) {
       throw Error(ErrorKind::os, fmt::format("no memory to read {}", data_set_.describe(framing.sample)));
     } catch (const Error& problem) {
-      if (problem.kind() == ErrorKind::data || problem.kind() == ErrorKind::os ||
-          problem.kind() == ErrorKind::permission)
+      if (problem.kind() == ErrorKind::data || problem.kind() == ErrorKind::permission ||
+          !is_about_sample(problem))
         throw;
       // It was there when the data set was opened: what is wrong now is the disk.
       if (reads > kRetries)

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text/plural.h"
 #include "runtime/observe/gather_texts.h"
 #include "runtime/training/profile_steps.h"
 #include "runtime/training/save/best_weights.h"
@@ -118,6 +119,19 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
   return report;
 }
 
+// What data.use_dali has done on this rank.
+void tell_decoded(Run& run) {
+  std::int64_t by_device = run.loaders.train.jpegs().by_device, by_cpu = run.loaders.train.jpegs().by_cpu;
+  if (run.loaders.test) {
+    by_device += run.loaders.test->jpegs().by_device;
+    by_cpu += run.loaders.test->jpegs().by_cpu;
+  }
+  if (by_device + by_cpu == 0) return;
+  run.out << fmt::format("images: the GPU decoded {} of the {} of this rank, the CPU {}", by_device,
+                         plural(by_device + by_cpu, "JPEG file"), by_cpu)
+          << std::endl;
+}
+
 // Every rank calls it, since each may keep some of the weights.
 void save_weights_of_all(Run& run) {
   const PlainTensors weights = collect_scored_weights(run);
@@ -138,6 +152,7 @@ TrainReport finish(Run& run) {
   const MemoryUse memory = most_memory(run);
   if (complete) save_weights_of_all(run);
   if (complete) print_profile(run);
+  tell_decoded(run);
   return make_report(run, time, skipped, memory);
 }
 

@@ -41,7 +41,8 @@ std::span<const std::uint8_t> bytes_of(const std::string& content) {
 // On the CPU without a device.
 Image decode(const std::string& content, const Wanted& wanted, Device* device = nullptr) {
   ImageDecoder decoder;
-  if (device != nullptr) decoder.decode_jpegs_on(device->make_jpeg_decoder());
+  JpegCounts counts;
+  if (device != nullptr) decoder.decode_jpegs_on(device->make_jpeg_decoder(), counts);
   Image image;
   decoder.decode(bytes_of(content), "cat.jpg", wanted, image);
   return image;
@@ -138,6 +139,23 @@ TEST_CASE("a damaged file is found with the words of the CPU, whatever part of i
   }
 }
 
+TEST_CASE("the CPU decodes a picture for which the memory of the device's decoder does not suffice") {
+  if (!Environment::of_this_process().get("FLEETRUN_NVJPEG")) LEAVE_OUT("only nvJPEG on the host can want so much memory");
+  const auto device = test::make_test_device();
+  ::setenv("FLEETRUN_ON_HOST_NVJPEG_BYTES", "20", 1);  // of a pixel
+  const Image large = gradient_image(1, 1900, 2000), small = gradient_image(1, 400, 500);
+  ImageDecoder decoder;
+  JpegCounts counts;
+  decoder.decode_jpegs_on(device->make_jpeg_decoder(), counts);
+  Image found;
+  for (const Image& image : {small, large, small})
+    decoder.decode(bytes_of(make_jpeg(image)), "cat.jpg", whole(image), found);
+  ::unsetenv("FLEETRUN_ON_HOST_NVJPEG_BYTES");
+  CHECK(counts.by_device.load() == 2);
+  CHECK(counts.by_cpu.load() == 1);
+  CHECK(mean_difference(found.pixels, small.pixels) < kMeanDifference);
+}
+
 // A folder of pictures, and a job that trains on them.
 struct PictureJob {
   TemporaryFolder folder;
@@ -177,6 +195,9 @@ TEST_CASE("the threads of a loader decode batches on the device") {
                             {of_device->pixels, of_device->pixels + bytes}) < kMeanDifference);
     }
   }
+  CHECK(on_device.train.jpegs().by_device.load() > 0);
+  CHECK(on_device.train.jpegs().by_cpu.load() == 0);
+  CHECK(on_cpu.train.jpegs().by_device.load() == 0);
 }
 
 TEST_CASE("a device that has no decoder says so before a batch is read") {

@@ -2,6 +2,7 @@
 // functions up by their names, in the file that FLEETRUN_NVJPEG names: its own.
 #include <turbojpeg.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -19,19 +20,26 @@ using fleetrun::cuda::NvjpegAllocator, fleetrun::cuda::NvjpegBackend, fleetrun::
 namespace fleetrun::cuda {
 
 struct NvjpegHandle {
-  NvjpegAllocator allocator;
+  NvjpegAllocator device, pinned;
 };
 
-// It has as much memory as the largest picture so far needs for its coefficients.
+// It has as much memory of the device as the largest picture so far needs for its coefficients, and some of the host.
 struct NvjpegState {
-  NvjpegAllocator allocator;
-  void* memory = nullptr;
+  static constexpr std::size_t kPinned = 4096;
+
+  NvjpegAllocator allocator, of_host;
+  void *memory = nullptr, *pinned = nullptr;
   std::size_t bytes = 0;
 
-  explicit NvjpegState(const NvjpegAllocator& of) : allocator(of) {}
+  explicit NvjpegState(const NvjpegHandle& handle) : allocator(handle.device), of_host(handle.pinned) {
+    of_host.take(of_host.context, &pinned, kPinned, nullptr);
+  }
   NvjpegState(const NvjpegState&) = delete;
   NvjpegState& operator=(const NvjpegState&) = delete;
-  ~NvjpegState() { drop(); }
+  ~NvjpegState() {
+    drop();
+    of_host.give_back(of_host.context, pinned, kPinned, nullptr);
+  }
 
   void drop() {
     if (memory != nullptr) allocator.give_back(allocator.context, memory, bytes, nullptr);
@@ -51,7 +59,11 @@ struct NvjpegState {
 
 namespace {
 
-constexpr std::size_t kCoefficientBytes = 6;  // of a pixel: three channels
+// Of a pixel: coefficients of three channels, or as the environment says.
+std::size_t bytes_of_pixel() {
+  const char* const text = std::getenv("FLEETRUN_ON_HOST_NVJPEG_BYTES");
+  return text == nullptr ? 6 : std::strtoul(text, nullptr, 10);
+}
 
 struct Turbo {
   tjhandle handle = tjInitDecompress();
@@ -93,9 +105,10 @@ ON_HOST_EXPORT NvjpegStatus nvjpegGetProperty(int which, int* value) {
   *value = which == 0 ? CUDART_VERSION / 1000 : 0;
   return NvjpegStatus::success;
 }
-ON_HOST_EXPORT NvjpegStatus nvjpegCreateExV2(NvjpegBackend, NvjpegAllocator* device, void*, unsigned,
-                                             NvjpegHandle** handle) {
-  *handle = new NvjpegHandle{*device};
+ON_HOST_EXPORT NvjpegStatus nvjpegCreateExV2(NvjpegBackend, NvjpegAllocator* device, NvjpegAllocator* pinned,
+                                             unsigned, NvjpegHandle** handle) {
+  if (device == nullptr || pinned == nullptr) on_host::refuse("nvJPEG is started without an allocator");
+  *handle = new NvjpegHandle{*device, *pinned};
   return NvjpegStatus::success;
 }
 ON_HOST_EXPORT NvjpegStatus nvjpegDestroy(NvjpegHandle* handle) {
@@ -103,7 +116,7 @@ ON_HOST_EXPORT NvjpegStatus nvjpegDestroy(NvjpegHandle* handle) {
   return NvjpegStatus::success;
 }
 ON_HOST_EXPORT NvjpegStatus nvjpegJpegStateCreate(NvjpegHandle* handle, NvjpegState** state) {
-  *state = new NvjpegState(handle->allocator);
+  *state = new NvjpegState(*handle);
   return NvjpegStatus::success;
 }
 ON_HOST_EXPORT NvjpegStatus nvjpegJpegStateDestroy(NvjpegState* state) {
@@ -118,7 +131,7 @@ ON_HOST_EXPORT NvjpegStatus nvjpegDecode(NvjpegHandle*, NvjpegState* state, cons
   if (status != NvjpegStatus::success) return status;
   const std::lock_guard lock(on_host::machine());
   const auto rows = static_cast<std::size_t>(picture.height);
-  const std::size_t scratch = rows * static_cast<std::size_t>(picture.width) * kCoefficientBytes;
+  const std::size_t scratch = rows * static_cast<std::size_t>(picture.width) * bytes_of_pixel();
   if (!state->grow(scratch, stream)) return NvjpegStatus::allocator_failure;
   void* const memory = state->memory;
   unsigned char* const to = image->channel[0];

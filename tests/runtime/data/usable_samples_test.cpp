@@ -137,6 +137,14 @@ TEST_CASE("the disk may fail for one sample in a thousand, four reads each") {
               [&] { read(samples, 7); });
 }
 
+TEST_CASE("a device that fails to decode is no fault of a sample") {
+  NotingSet set(5000, {3});
+  set.kind_of_problem = ErrorKind::internal;
+  UsableSamples samples(set, kSkip);
+  CHECK(error_of([&] { read(samples, 3); }).kind() == ErrorKind::internal);
+  CHECK(set.reads[3].size() == 1);
+}
+
 TEST_CASE("want of memory is no fault of a sample") {
   NotingSet set(4, {1});
   set.kind_of_problem = ErrorKind::os;

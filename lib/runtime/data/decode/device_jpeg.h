@@ -1,5 +1,6 @@
 // The decoder of JPEG files that a device has (data.use_dali). Each thread that reads has one of its own, beside libjpeg-turbo.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,8 +28,14 @@ class DeviceJpegDecoder {
   virtual ~DeviceJpegDecoder() = default;
 
   // Writes part.bytes() bytes: rows from the top, the channels of a pixel side by side. Returns false if it does not decode this file, which
-  // depends on the file alone. Throws Error(internal) if the device fails. The file is a whole, interleaved baseline file.
+  // depends on the file alone. The file is a whole baseline file with one scan. Throws Error(internal) if the device fails, Error(os) without
+  // memory.
   virtual bool decode(std::span<const std::uint8_t> bytes, const JpegPart& part, std::uint8_t* pixels) = 0;
+};
+
+// JPEG files that were decoded; any thread counts.
+struct JpegCounts {
+  std::atomic<std::int64_t> by_device = 0, by_cpu = 0;
 };
 
 using MakeJpegDecoder = std::function<std::unique_ptr<DeviceJpegDecoder>()>;

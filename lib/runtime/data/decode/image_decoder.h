@@ -17,7 +17,10 @@ namespace fleetrun::runtime {
 // Keeps state between images: one for each thread.
 class ImageDecoder {
  public:
-  void decode_jpegs_on(std::unique_ptr<DeviceJpegDecoder> device) { jpeg_.decode_on(std::move(device)); }
+  // As JpegDecoder::decode_on.
+  void decode_jpegs_on(std::unique_ptr<DeviceJpegDecoder> device, JpegCounts& counts) {
+    jpeg_.decode_on(std::move(device), counts);
+  }
 
   // Width and height by the header. Nothing when the bytes, maybe only the start of a file, do not tell.
   std::optional<ImageShape> probe(std::span<const std::uint8_t> bytes);

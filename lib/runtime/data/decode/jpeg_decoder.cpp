@@ -70,6 +70,12 @@ void begin_image(const ImageShape& stored, const ImageShape& whole, const Part& 
   image.top = static_cast<int>(rows.first);
 }
 
+// The marker EOI, which a file that was cut off lacks.
+bool has_end(std::span<const std::uint8_t> bytes) {
+  constexpr std::array<std::uint8_t, 2> kEndOfImage = {0xff, 0xd9};
+  return std::find_end(bytes.begin(), bytes.end(), kEndOfImage.begin(), kEndOfImage.end()) != bytes.end();
+}
+
 // Nearly all photographs are so: one scan of all channels, Huffman codes, 8 bits.
 bool is_usual(const jpeg_decompress_struct& jpeg) {
   return jpeg.progressive_mode == FALSE && jpeg.arith_code == FALSE && jpeg.data_precision == 8 &&
@@ -206,12 +212,7 @@ void JpegDecoder::Codec::read_rest() {
 // What lies below the region is not decoded, but a file that was cut off is to be told whatever part of it is seen.
 void JpegDecoder::Codec::end_early() {
   const bool seen = jpeg_input_complete(&jpeg) != FALSE || jpeg.unread_marker == JPEG_EOI;
-  if (!seen) {
-    constexpr std::array<std::uint8_t, 2> kEndOfImage = {0xff, 0xd9};
-    const std::uint8_t* const rest = jpeg.src->next_input_byte;
-    const std::uint8_t* const end = rest + jpeg.src->bytes_in_buffer;
-    if (std::find_end(rest, end, kEndOfImage.begin(), kEndOfImage.end()) == end) WARNMS(&jpeg, JWRN_JPEG_EOF);
-  }
+  if (!seen && !has_end({jpeg.src->next_input_byte, jpeg.src->bytes_in_buffer})) WARNMS(&jpeg, JWRN_JPEG_EOF);
   jpeg_abort_decompress(&jpeg);
 }
 
@@ -241,15 +242,19 @@ void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string&
   const int reduction = reduction_of(wanted, transposed ? height : width, transposed ? width : height);
   const Region shown = region_of(wanted.framing, width, height, wanted.shape);
   const Region* const region = orientation == kUpright ? &shown : nullptr;
-  if (device_ && is_usual(jpeg)) {
+  if (device_ && is_usual(jpeg) && has_end(bytes)) {
     const ImageShape stored = {jpeg.num_components, height, width};
     if (wanted.framing.to_the_end) {  // the device would make up what a damaged file lacks
       constexpr Region kCorner = {0, 0, 1, 1};
       check(codec_->read_pixels(kMostReduction, &kCorner, true, image));
     }
-    if (decode_on_device(bytes, stored, reduction, region, image)) return make_upright(orientation, image);
+    if (decode_on_device(bytes, stored, reduction, region, image)) {
+      ++counts_->by_device;
+      return make_upright(orientation, image);
+    }
     check(codec_->read_header(bytes));
   }
+  if (device_) ++counts_->by_cpu;
   check(codec_->read_pixels(reduction, region, wanted.framing.to_the_end, image));
   if (image.shape.channels == 4) {
     inverted_cmyk_to_rgb(image.pixels);

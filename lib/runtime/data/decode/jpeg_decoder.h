@@ -19,8 +19,11 @@ class JpegDecoder {
   JpegDecoder();
   ~JpegDecoder();
 
-  // From now on this decodes baseline files of grey and YCbCr pictures, where it can.
-  void decode_on(std::unique_ptr<DeviceJpegDecoder> device) { device_ = std::move(device); }
+  // From now on `device` decodes baseline files of grey and YCbCr pictures, where it can. `counts` outlives this.
+  void decode_on(std::unique_ptr<DeviceJpegDecoder> device, JpegCounts& counts) {
+    device_ = std::move(device);
+    counts_ = &counts;
+  }
 
   // Width and height of the upright image by the header; nothing when the bytes do not reach that far or are broken.
   std::optional<ImageShape> probe(std::span<const std::uint8_t> bytes);
@@ -38,6 +41,7 @@ class JpegDecoder {
 
   std::unique_ptr<Codec> codec_;
   std::unique_ptr<DeviceJpegDecoder> device_;  // null: there is none
+  JpegCounts* counts_ = nullptr;               // with a device
 };
 
 }  // namespace fleetrun::runtime

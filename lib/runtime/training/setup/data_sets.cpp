@@ -18,10 +18,6 @@
 namespace fleetrun::runtime {
 namespace {
 
-bool has_image_files(const job::DataSetSpec& set) {
-  return set.format == job::DataFormat::image_folder || set.format == job::DataFormat::image_list;
-}
-
 // The ranks of a pipeline work on the same samples. Only its first stage reads images, and finds bad ones; where these are skipped, all
 // ranks must find them.
 LoaderOptions of_rank(const job::DataSetSpec& set, const job::JobSpec& job, const RankEnv& env, Device& device) {
@@ -32,7 +28,7 @@ LoaderOptions of_rank(const job::DataSetSpec& set, const job::JobSpec& job, cons
   const bool is_later_stage = env.rank % stages > 0;
   options.images = !is_later_stage || job.data.bad_sample == job::BadSample::skip;
   options.form = image_form_for(device);
-  if (job.data.use_dali && options.images && has_image_files(set))
+  if (job.data.use_dali && options.images && job::has_image_files(set))
     options.make_jpeg_decoder = [&device] { return device.make_jpeg_decoder(); };
   return options;
 }

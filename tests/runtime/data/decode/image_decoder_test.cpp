@@ -135,11 +135,12 @@ class FillingDecoder : public DeviceJpegDecoder {
 
 struct OnDevice {
   std::vector<JpegPart> parts;
+  JpegCounts counts;
   Image image;
 
   OnDevice(const std::string& content, const Wanted& wanted, bool decodes = true) {
     ImageDecoder decoder;
-    decoder.decode_jpegs_on(std::make_unique<FillingDecoder>(parts, decodes));
+    decoder.decode_jpegs_on(std::make_unique<FillingDecoder>(parts, decodes), counts);
     decoder.decode(bytes_of(content), "cat.jpg", wanted, image);
   }
 };
@@ -174,6 +175,8 @@ TEST_CASE("a device is asked for usual JPEG files only, and the CPU decodes what
     CHECK(OnDevice(file, wanted).parts.empty());
   const OnDevice refused(make_jpeg(picture), wanted, false);
   CHECK(refused.parts.size() == 1);
+  CHECK(refused.counts.by_cpu.load() == 1);
+  CHECK(OnDevice(make_jpeg(picture), wanted).counts.by_device.load() == 1);
   CHECK(refused.image.pixels == decode(make_jpeg(picture)).pixels);
 }
 
@@ -182,8 +185,11 @@ TEST_CASE("no device is asked for a JPEG file before the file was looked at for 
   const Wanted wanted = {.framing = {.augment = job::Augment::random_resized_crop, .to_the_end = true},
                          .shape = {3, 20, 20}};
   CHECK(OnDevice(jpeg, wanted).parts.size() == 1);
-  check_error(ErrorKind::data, "cat.jpg: broken JPEG file: Premature end of JPEG file",
-              [&] { OnDevice(jpeg.substr(0, jpeg.size() * 9 / 10), wanted); });
+  Wanted again = wanted;
+  again.framing.to_the_end = false;  // it was cut off later
+  for (const Wanted& reading : {wanted, again})
+    check_error(ErrorKind::data, "cat.jpg: broken JPEG file: Premature end of JPEG file",
+                [&] { OnDevice(jpeg.substr(0, jpeg.size() * 9 / 10), reading); });
 }
 
 TEST_CASE("PNG files of every kind become 8 bits a channel without transparency") {
