@@ -71,7 +71,8 @@ class CardOfModel {
 bool has_only_batch_files(const fs::path& folder) {
   std::error_code problem;
   bool any = false;
-  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end; entry.increment(problem)) {
+  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
     const std::string name = entry->path().filename().string();
     if (entry->is_directory(problem) && !name.starts_with('.') && name != "__MACOSX") return false;
     any = any || entry->path().extension() == ".bin";
@@ -108,7 +109,8 @@ JsonValue job_of_model(const std::string& model, const std::string& data) {
   if (shape.items.size() == 3) {
     set.add("channels", shape.items[0]);
     const bool is_square = to_json(shape.items[1]) == to_json(shape.items[2]);
-    if (is_square) set.add("image_size", shape.items[1]);  // else its images have that size without it, or do not fit
+    if (is_square)
+      set.add("image_size", shape.items[1]);  // else its images have that size without it, or do not fit
   }
   set.add("mean", card.value("data.mean"));
   set.add("std", card.value("data.std"));

@@ -396,7 +396,8 @@ void write_pictures(const Launch& launch, const std::string& folder, int height,
                           runtime::make_png({}, width, height, std::string(height * width * 3, *name)));
 }
 
-TEST_CASE("hunt 100: eval of a model takes images that are not square, and says which others it cannot take") {
+TEST_CASE(
+    "hunt 100: eval of a model takes images that are not square, and says which others it cannot take") {
   const Launch launch;
   write_pictures(launch, "set", 4, 6);
   write_pictures(launch, "others", 6, 4);
@@ -408,7 +409,8 @@ TEST_CASE("hunt 100: eval of a model takes images that are not square, and says 
   Words same = words, others = words;
   same.emplace_back("set");
   others.emplace_back("others");
-  CHECK_MESSAGE(contains(launch.run_words(same).out, "set, 8 images of 2 classes\n"), launch.run_words(same).err);
+  CHECK_MESSAGE(contains(launch.run_words(same).out, "set, 8 images of 2 classes\n"),
+                launch.run_words(same).err);
   const ChildResult result = launch.run_words(others);
   CHECK(result.code == 65);
   CHECK_MESSAGE(contains(result.err, "are [3,6,4], and the model takes [3,4,6]\n"), result.err);

@@ -132,7 +132,8 @@ class NvjpegDecoder : public runtime::DeviceJpegDecoder {
       begin_state();
       status = decode_picture(bytes, part.picture);
     }
-    if (pinned_.ran_out()) throw Error(ErrorKind::os, "no pinned memory of the host to decode an image on the GPU");
+    if (pinned_.ran_out())
+      throw Error(ErrorKind::os, "no pinned memory of the host to decode an image on the GPU");
     // With fresh buffers, the size of the picture alone decides whether the arena is large enough.
     if (is_about_file(status) || status == NvjpegStatus::allocator_failure) return false;
     check(status, "decoding an image on the GPU");
@@ -203,15 +204,17 @@ class NvjpegDecoder : public runtime::DeviceJpegDecoder {
 
 }  // namespace
 
-std::unique_ptr<runtime::DeviceJpegDecoder> make_nvjpeg_decoder(CudaDevice& device, const NvjpegLibrary& library) {
+std::unique_ptr<runtime::DeviceJpegDecoder> make_nvjpeg_decoder(CudaDevice& device,
+                                                                const NvjpegLibrary& library) {
   try {
     return std::make_unique<NvjpegDecoder>(device, library);
   } catch (const Error& problem) {
     if (problem.kind() != ErrorKind::os) throw;
-    throw Error(ErrorKind::os,
-                fmt::format("data.use_dali: each of the data.loader_threads needs {} MB of the GPU's memory: {}",
-                            kAllBytes / 1'000'000, problem.message()),
-                "data.use_dali=false decodes images on the CPU");
+    throw Error(
+        ErrorKind::os,
+        fmt::format("data.use_dali: each of the data.loader_threads needs {} MB of the GPU's memory: {}",
+                    kAllBytes / 1'000'000, problem.message()),
+        "data.use_dali=false decodes images on the CPU");
   }
 }
 

@@ -15,12 +15,13 @@ constexpr int kCudaMajor = CUDART_VERSION / 1000;
 std::string usual_file() { return fmt::format("libnvjpeg.so.{}", kCudaMajor); }
 
 Error refuse(const std::string& why) {
-  return Error(ErrorKind::config,
-               fmt::format("data.use_dali: found true, but nvJPEG, which decodes images on the GPU, cannot be used: {}",
-                           why),
-               fmt::format("the CUDA toolkit and `pip install {1}` have {0}; FLEETRUN_NVJPEG=FOLDER/{0} names it; "
-                           "data.use_dali=false decodes images on the CPU",
-                           usual_file(), kCudaMajor < 13 ? "nvidia-nvjpeg-cu12" : "nvidia-nvjpeg"));
+  return Error(
+      ErrorKind::config,
+      fmt::format(
+          "data.use_dali: found true, but nvJPEG, which decodes images on the GPU, cannot be used: {}", why),
+      fmt::format("the CUDA toolkit and `pip install {1}` have {0}; FLEETRUN_NVJPEG=FOLDER/{0} names it; "
+                  "data.use_dali=false decodes images on the CPU",
+                  usual_file(), kCudaMajor < 13 ? "nvidia-nvjpeg-cu12" : "nvidia-nvjpeg"));
 }
 
 template <typename Function>

@@ -28,14 +28,16 @@ enum class NvjpegOutput : int {
   rgb_interleaved = 5,  // one channel with the three bytes of each pixel side by side
 };
 
-constexpr unsigned kNvjpegSmoothColours = 1U << 5U;  // NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION, as libjpeg-turbo does
+constexpr unsigned kNvjpegSmoothColours =
+    1U << 5U;  // NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION, as libjpeg-turbo does
 
 struct NvjpegImage {  // nvjpegImage_t
   std::array<unsigned char*, 4> channel{};
   std::array<std::size_t, 4> pitch{};  // bytes of a row
 };
 
-struct NvjpegAllocator {  // nvjpegDevAllocatorV2_t and nvjpegPinnedAllocatorV2_t; both functions return 0 if all went well
+struct
+    NvjpegAllocator {  // nvjpegDevAllocatorV2_t and nvjpegPinnedAllocatorV2_t; both functions return 0 if all went well
   int (*take)(void* context, void** memory, std::size_t bytes, cudaStream_t stream);
   int (*give_back)(void* context, void* memory, std::size_t bytes, cudaStream_t stream);
   void* context;
@@ -55,8 +57,8 @@ class NvjpegLibrary {
   NvjpegStatus (*destroy)(NvjpegHandle*);
   NvjpegStatus (*create_state)(NvjpegHandle*, NvjpegState**);
   NvjpegStatus (*destroy_state)(NvjpegState*);
-  NvjpegStatus (*decode)(NvjpegHandle*, NvjpegState*, const unsigned char* bytes, std::size_t count, NvjpegOutput,
-                         NvjpegImage*, cudaStream_t);
+  NvjpegStatus (*decode)(NvjpegHandle*, NvjpegState*, const unsigned char* bytes, std::size_t count,
+                         NvjpegOutput, NvjpegImage*, cudaStream_t);
 
  private:
   explicit NvjpegLibrary(const std::string& file);

@@ -144,7 +144,8 @@ void check_decoder(const std::vector<NamedSet>& sets, Draft& draft) {
   if (!draft.has("data.use_dali") || !draft.spec.data.use_dali) return;
   const auto has_files = [](const NamedSet& named) { return has_image_files(*named.set); };
   if (!sets.empty() && std::ranges::none_of(sets, has_files))
-    draft.notes.push_back("data.use_dali has no effect: only image_folder and image_list have files to decode");
+    draft.notes.push_back(
+        "data.use_dali has no effect: only image_folder and image_list have files to decode");
 }
 
 void check_split(Draft& draft) {

@@ -59,8 +59,8 @@ struct Measurements {
   std::int64_t drops = 0;    // of activation memory
   std::int64_t lookups = 0;  // of where values lie
   Exposure exposure;
-  std::vector<std::int64_t> op_ns;      // by OpId
-  std::vector<Timeline::Label> labels;  // by OpId, with a timeline
+  std::vector<std::int64_t> op_ns;             // by OpId
+  std::vector<Timeline::Label> labels;         // by OpId, with a timeline
   std::vector<Timeline::Label> device_labels;  // the same of the device's side, with streams
   Timeline::Label drop_label = 0;
 };

@@ -195,9 +195,9 @@ void complete_observers(Run& run) {
   if (timeline == nullptr) return;
   observers.wait = timeline->add({Lane::data, "wait for a batch", "data", ""});
   observers.evaluation = timeline->add({Lane::compute, "evaluation", "evaluation", ""});
-  observers.spans_of_step = 2 * run.trainer.executor().program().ops.size() +  // of the host, and of a device beside it
-                            2 * static_cast<std::size_t>(run.loaders.train.batch()) / kSamplesOfASpan +
-                            kOtherSpansOfAStep;
+  observers.spans_of_step =
+      2 * run.trainer.executor().program().ops.size() +  // of the host, and of a device beside it
+      2 * static_cast<std::size_t>(run.loaders.train.batch()) / kSamplesOfASpan + kOtherSpansOfAStep;
 }
 
 }  // namespace

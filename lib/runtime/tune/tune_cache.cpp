@@ -20,10 +20,19 @@ using Kind = JsonValue::Kind;
 
 constexpr std::size_t kMostBytes = 16 << 20;  // a result has about 5,000
 
-constexpr std::array kThatMatter = {
-    "model.",        "data.batch_size", "data.loader_threads", "data.prefetch",
-    "data.use_dali", "data.train.",     "optimizer.name",      "optimizer.gradient_clip",
-    "optimizer.ema_decay", "strategy.", "train.threads", "train.global_batch", "env"};
+constexpr std::array kThatMatter = {"model.",
+                                    "data.batch_size",
+                                    "data.loader_threads",
+                                    "data.prefetch",
+                                    "data.use_dali",
+                                    "data.train.",
+                                    "optimizer.name",
+                                    "optimizer.gradient_clip",
+                                    "optimizer.ema_decay",
+                                    "strategy.",
+                                    "train.threads",
+                                    "train.global_batch",
+                                    "env"};
 constexpr std::array kThatDoNot = {"model.pretrained", "data.train.seed", "strategy.auto"};
 
 template <std::size_t Size>

@@ -18,7 +18,8 @@
 namespace fleetrun::runtime::decoded_images_test {
 namespace {
 
-constexpr double kMeanDifference = 1.5;  // grey levels: libraries round otherwise, and mix colours of neighbours otherwise
+constexpr double kMeanDifference =
+    1.5;  // grey levels: libraries round otherwise, and mix colours of neighbours otherwise
 
 // Why the test's device decodes nothing here; "": it does. The one on the host always does.
 std::string why_not(Device& device) {
@@ -52,8 +53,8 @@ std::vector<std::uint8_t> shown(const std::string& content, const Wanted& wanted
   const Image image = decode(content, wanted, device);
   FitScratch scratch;
   std::vector<std::uint8_t> planes(wanted.shape.elements());
-  fit_image(image, region_of(wanted.framing, image.source_width, image.source_height, wanted.shape), wanted.shape,
-            scratch, planes.data());
+  fit_image(image, region_of(wanted.framing, image.source_width, image.source_height, wanted.shape),
+            wanted.shape, scratch, planes.data());
   return planes;
 }
 
@@ -88,7 +89,8 @@ TEST_CASE("each sample shows the same part of its picture, whoever decodes it") 
   const std::string jpeg = make_jpeg(gradient_image(3, 250, 333));
   const std::string turned = with_orientation(jpeg, 6, true);
   for (const ImageShape shape : {ImageShape{3, 224, 224}, ImageShape{3, 40, 56}, ImageShape{1, 25, 25}})
-    for (const auto augment : {job::Augment::none, job::Augment::random_resized_crop, job::Augment::resize_crop})
+    for (const auto augment :
+         {job::Augment::none, job::Augment::random_resized_crop, job::Augment::resize_crop})
       for (int sample = 0; sample < 5; ++sample) {
         const Wanted wanted = {{.augment = augment, .sample = sample}, shape};
         CAPTURE(sample);
@@ -107,8 +109,7 @@ TEST_CASE("the device makes a picture smaller by the means of squares") {
     for (const int reduction : {2, 4, 8}) {
       Image expected = decode(jpeg, whole(noise), device.get());
       average_blocks(reduction, expected);
-      const Image found =
-          decode(jpeg, {{}, {channels, 101 / reduction, 149 / reduction}}, device.get());
+      const Image found = decode(jpeg, {{}, {channels, 101 / reduction, 149 / reduction}}, device.get());
       CHECK(found.shape == expected.shape);
       CHECK(found.pixels == expected.pixels);
     }
@@ -119,8 +120,9 @@ TEST_CASE("the CPU decodes what the device leaves to it, to the same bits") {
   const auto device = test::make_test_device();
   if (const std::string why = why_not(*device); !why.empty()) LEAVE_OUT(why);
   const Image small = gradient_image(3, 40, 50), large = gradient_image(1, 2100, 2100);
-  const std::vector<std::string> files = {make_jpeg(small, TJFLAG_PROGRESSIVE), make_jpeg(gradient_image(4, 40, 50)),
-                                          make_png(small), make_jpeg(large)};
+  const std::vector<std::string> files = {make_jpeg(small, TJFLAG_PROGRESSIVE),
+                                          make_jpeg(gradient_image(4, 40, 50)), make_png(small),
+                                          make_jpeg(large)};
   for (const std::string& file : files) {
     const Wanted wanted = {{}, {3, 30, 30}};
     CHECK(decode(file, wanted, device.get()).pixels == decode(file, wanted).pixels);
@@ -133,14 +135,16 @@ TEST_CASE("a damaged file is found with the words of the CPU, whatever part of i
   const std::string jpeg = make_jpeg(noisy_image(3, 200, 200));
   Wanted wanted = {{.augment = job::Augment::random_resized_crop, .to_the_end = true}, {3, 32, 32}};
   for (const double share : {0.3, 0.9}) {
-    const std::string cut = jpeg.substr(0, static_cast<std::size_t>(share * static_cast<double>(jpeg.size())));
+    const std::string cut =
+        jpeg.substr(0, static_cast<std::size_t>(share * static_cast<double>(jpeg.size())));
     check_error(ErrorKind::data, "cat.jpg: broken JPEG file: Premature end of JPEG file",
                 [&] { decode(cut, wanted, device.get()); });
   }
 }
 
 TEST_CASE("the CPU decodes a picture for which the memory of the device's decoder does not suffice") {
-  if (!Environment::of_this_process().get("FLEETRUN_NVJPEG")) LEAVE_OUT("only nvJPEG on the host can want so much memory");
+  if (!Environment::of_this_process().get("FLEETRUN_NVJPEG"))
+    LEAVE_OUT("only nvJPEG on the host can want so much memory");
   const auto device = test::make_test_device();
   ::setenv("FLEETRUN_ON_HOST_NVJPEG_BYTES", "20", 1);  // of a pixel
   const Image large = gradient_image(1, 1900, 2000), small = gradient_image(1, 400, 500);

@@ -81,7 +81,8 @@ struct Picture {
   std::size_t row() const { return static_cast<std::size_t>(width) * channels; }
 };
 
-NvjpegStatus read_picture(const unsigned char* bytes, std::size_t count, NvjpegOutput output, Picture& picture) {
+NvjpegStatus read_picture(const unsigned char* bytes, std::size_t count, NvjpegOutput output,
+                          Picture& picture) {
   const Turbo turbo;
   int subsampling = 0;
   if (tjDecompressHeader3(turbo.handle, bytes, count, &picture.width, &picture.height, &subsampling,

@@ -170,7 +170,8 @@ Words picture_keys(const TemporaryFolder& folder) {
                               .dump()};
 }
 
-TEST_CASE("data.use_dali decodes JPEG files on GPUs, and the training ends with the weights of a run on CPUs") {
+TEST_CASE(
+    "data.use_dali decodes JPEG files on GPUs, and the training ends with the weights of a run on CPUs") {
   if (const auto missing = missing_for_gpus()) LEAVE_OUT(*missing);
   const TemporaryFolder pictures;
   const Words keys = picture_keys(pictures);
@@ -182,7 +183,8 @@ TEST_CASE("data.use_dali decodes JPEG files on GPUs, and the training ends with 
   REQUIRE_MESSAGE(end.code == 0, end.err);
   CHECK(contains(host.log(0, 0), "images: nvJPEG 13.0.0 decodes JPEG files\n"));
   CHECK_MESSAGE(contains(host.log(0, 1), "JPEG files of this rank, the CPU 0\n"), host.log(0, 1));
-  constexpr double kFarWithRounding = 0.01;  // where the GPU makes a picture smaller, pixels differ by some grey levels
+  constexpr double kFarWithRounding =
+      0.01;  // where the GPU makes a picture smaller, pixels differ by some grey levels
   CHECK(testing::greatest_difference(host.read(0, kWeights), weights_on_cpus(2, keys)) < kFarWithRounding);
 }
 
@@ -194,8 +196,9 @@ TEST_CASE("data.use_dali without nvJPEG names the library, and where to get it")
   host.start_exactly(0, {"job.json", picture_keys(pictures).front(), "data.use_dali=true"});
   const ChildResult end = host.end_of(0);
   CHECK(end.code == 78);
-  CHECK_MESSAGE(contains(end.err, "nvJPEG, which decodes images on the GPU, cannot be used: /nowhere/libnvjpeg.so: "),
-                end.err);
+  CHECK_MESSAGE(
+      contains(end.err, "nvJPEG, which decodes images on the GPU, cannot be used: /nowhere/libnvjpeg.so: "),
+      end.err);
   CHECK(contains(end.err, "`pip install nvidia-nvjpeg`"));
 }
 

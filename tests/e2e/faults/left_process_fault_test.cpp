@@ -185,13 +185,15 @@ TEST_CASE(
                 launch.folder.read("log/workerlog.0"));
 }
 
-TEST_CASE("hunt 99: Ctrl-C reaches the program of a shell below a wrapper that has no handler, as in a terminal") {
+TEST_CASE(
+    "hunt 99: Ctrl-C reaches the program of a shell below a wrapper that has no handler, as in a terminal") {
   const ScriptLaunch launch;
   launch.folder.write("program.sh",
                       "trap 'echo saved; exit 0' INT\n"
                       "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
   launch.folder.write("run.sh", "bash program.sh\necho end\n");
-  ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash run.sh\n"), launch.options());
+  ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash run.sh\n"),
+                       launch.options());
   const pid_t program = launch.pid_in("up");
   process.send(SIGINT);
   const ChildResult result = process.wait();

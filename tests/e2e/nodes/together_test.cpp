@@ -65,12 +65,13 @@ TEST_CASE("--log_rule: a line on any node is enough, and none on all of them end
   CHECK(cluster.nothing_left());
 }
 
-TEST_CASE("hunt 104: --env names a rank of a node that has more ranks than this one, and none that no node has") {
+TEST_CASE(
+    "hunt 104: --env names a rank of a node that has more ranks than this one, and none that no node has") {
   Cluster cluster(2);
   const auto start = [&](const std::string& variable) {
     for (const int node : {0, 1})
-      cluster.start(node, {"--nproc_per_node=" + std::to_string(node + 1), "--env=" + variable, "--", "/bin/sh", "-c",
-                           "echo $RANK has ${LR-none}"});
+      cluster.start(node, {"--nproc_per_node=" + std::to_string(node + 1), "--env=" + variable, "--",
+                           "/bin/sh", "-c", "echo $RANK has ${LR-none}"});
     return cluster.ends();
   };
   for (const ChildResult& end : start("2:LR=0.1")) CHECK_MESSAGE(end.code == 0, end.err);

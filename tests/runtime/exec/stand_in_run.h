@@ -32,8 +32,7 @@ class TrainingRun {
     communicator_ = device.make_communicator({store_, 0, kRanks}, 0);
     storage_ = std::make_unique<Storage>(program, device, *communicator_);
     executor_ = std::make_unique<Executor>(std::move(program), device, *storage_,
-                                           std::vector<comm::Communicator*>{communicator_.get()},
-                                           options);
+                                           std::vector<comm::Communicator*>{communicator_.get()}, options);
   }
 
   void step() {

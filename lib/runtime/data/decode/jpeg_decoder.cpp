@@ -173,8 +173,8 @@ bool JpegDecoder::Codec::read_pixels(int reduction, const Region* region, bool t
     if (columns.count < jpeg.output_width) jpeg_crop_scanline(&jpeg, &columns.first, &columns.count);
   });
   if (!started) return false;
-  begin_image({channels, height, width}, {channels, static_cast<int>(jpeg.output_height), whole_width}, columns,
-              rows, image);
+  begin_image({channels, height, width}, {channels, static_cast<int>(jpeg.output_height), whole_width},
+              columns, rows, image);
   last_row_.resize(image.pixels.size() / std::max<std::size_t>(1, rows.count));
   return guarded([&] {
     read_rows(rows, image);

@@ -143,8 +143,8 @@ ModelFacts facts_of_model(const job::JobSpec& job, const std::optional<ModelCard
                 height == width || (shape.height == height && shape.width == width)
                     ? fmt::format("{0}.image_size={1} {0}.channels={2} makes them so",
                                   job.data.split ? "data.train" : "data.test", height, channels)
-                    : fmt::format("image_size makes squares only, so all images must have {}x{} pixels", width,
-                                  height));
+                    : fmt::format("image_size makes squares only, so all images must have {}x{} pixels",
+                                  width, height));
   if (data.test->classes() > facts.classes)
     throw Error(ErrorKind::data,
                 fmt::format("{} has {} classes, and the model only {}",

@@ -20,7 +20,8 @@ namespace {
 
 // The ranks of a pipeline work on the same samples. Only its first stage reads images, and finds bad ones; where these are skipped, all
 // ranks must find them.
-LoaderOptions of_rank(const job::DataSetSpec& set, const job::JobSpec& job, const RankEnv& env, Device& device) {
+LoaderOptions of_rank(const job::DataSetSpec& set, const job::JobSpec& job, const RankEnv& env,
+                      Device& device) {
   LoaderOptions options = make_loader_options(job.data, set);
   options.world = job::replicas_of(job, env.world_size);
   const int stages = job::stages_of(job.strategy, env.world_size);

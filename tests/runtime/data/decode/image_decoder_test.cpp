@@ -170,8 +170,8 @@ TEST_CASE("a device is asked for the part of a JPEG file that is shown, as much 
 TEST_CASE("a device is asked for usual JPEG files only, and the CPU decodes what it does not") {
   const Image picture = gradient_image(3, 30, 40);
   const Wanted wanted = {.framing = {}, .shape = {3, 30, 40}};
-  for (const std::string& file : {make_jpeg(picture, TJFLAG_PROGRESSIVE), make_jpeg(gradient_image(4, 30, 40)),
-                                  make_png(picture)})
+  for (const std::string& file :
+       {make_jpeg(picture, TJFLAG_PROGRESSIVE), make_jpeg(gradient_image(4, 30, 40)), make_png(picture)})
     CHECK(OnDevice(file, wanted).parts.empty());
   const OnDevice refused(make_jpeg(picture), wanted, false);
   CHECK(refused.parts.size() == 1);
