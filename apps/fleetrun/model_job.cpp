@@ -67,7 +67,7 @@ class CardOfModel {
   JsonValue header_;
 };
 
-// A folder of CIFAR has batch files, and no folder of a class. Hidden folders are none, nor what macOS adds to archives.
+// A folder of CIFAR has batch files, and no folder of a class. Hidden folders, and the one that macOS adds to archives, do not count.
 bool has_only_batch_files(const fs::path& folder) {
   std::error_code problem;
   bool any = false;

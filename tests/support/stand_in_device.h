@@ -53,6 +53,7 @@ class StandInDevice : public Device, private Streams {
     const std::lock_guard lock(mutex_);
     return disorder_;
   }
+  static constexpr std::int64_t kStreamApart = 1'000'000'000'000;  // nanoseconds
   std::size_t kernels_run() const { return kernels_run_; }
   int holds() const { return holds_; }  // so far
   // As if the hold_backs of these numbers (from now, counting from 0) had been forgotten.
@@ -102,13 +103,14 @@ class StandInDevice : public Device, private Streams {
     Clock seen_{};
   };
 
-  // Each stamp comes a millisecond after the one before it.
+  // Each stamp comes a millisecond after the one before it in its stream, and a stream is kStreamApart behind the one with the next lower
+  // number.
   class StandInStamp : public Stamp {
    public:
     explicit StandInStamp(StandInDevice& device) : device_(device) {}
-    void record(int) override {
+    void record(int stream) override {
       const std::lock_guard lock(device_.mutex_);
-      ns_ = ++device_.stamps_ * 1'000'000;
+      ns_ = ++device_.stamps_.at(static_cast<std::size_t>(stream)) * 1'000'000 + stream * kStreamApart;
     }
     std::int64_t ns_after(const Stamp& earlier) const override {
       return ns_ - dynamic_cast<const StandInStamp&>(earlier).ns_;
@@ -251,7 +253,7 @@ class StandInDevice : public Device, private Streams {
   std::vector<std::string> disorder_;
   std::size_t kernels_run_ = 0;
   int holds_ = 0;
-  std::int64_t stamps_ = 0;
+  std::array<std::int64_t, kStreams> stamps_{};  // by stream
   std::set<int> forgotten_;
 };
 

@@ -22,14 +22,17 @@ constexpr std::size_t kAllBytes = 2 * kPictureBytes + kOwnBytes;
 
 using cuda::check;
 void check(NvjpegStatus status, std::string_view doing) {
+  if (status == NvjpegStatus::allocator_failure)
+    throw Error(ErrorKind::os, fmt::format("{}: nvJPEG has no memory", doing));
   if (status != NvjpegStatus::success)
     throw Error(ErrorKind::internal, fmt::format("{}: nvJPEG says {}", doing, static_cast<int>(status)));
 }
 
-// Whether the file, or what nvJPEG can decode, is the reason.
-bool is_about_file(NvjpegStatus status) {
+// Whether the file, or what nvJPEG can decode, may be the reason.
+bool may_be_about_file(NvjpegStatus status) {
   return status == NvjpegStatus::bad_jpeg || status == NvjpegStatus::jpeg_not_supported ||
-         status == NvjpegStatus::implementation_not_supported || status == NvjpegStatus::incomplete_bitstream;
+         status == NvjpegStatus::implementation_not_supported || status == NvjpegStatus::incomplete_bitstream ||
+         status == NvjpegStatus::execution_failed || status == NvjpegStatus::internal_error;
 }
 
 using Stream = std::unique_ptr<CUstream_st, Destroy<cudaStreamDestroy>>;
@@ -83,6 +86,7 @@ class PinnedMemoryOfHost {
  public:
   NvjpegAllocator allocator() { return {.take = take, .give_back = give_back, .context = this}; }
   bool ran_out() const { return ran_out_; }
+  void forget() { ran_out_ = false; }
 
  private:
   static int take(void* context, void** memory, std::size_t bytes, cudaStream_t) {
@@ -127,15 +131,19 @@ class NvjpegDecoder : public runtime::DeviceJpegDecoder {
               std::uint8_t* pixels) override {
     if (std::int64_t{part.picture.width} * part.picture.height > kMostPixels) return false;
     device_.enter_thread(1);
+    pinned_.forget();
     NvjpegStatus status = decode_picture(bytes, part.picture);
     if (status == NvjpegStatus::allocator_failure) {  // its buffers of earlier pictures may be in the way
       begin_state();
       status = decode_picture(bytes, part.picture);
     }
-    if (pinned_.ran_out())
+    if (status == NvjpegStatus::allocator_failure && pinned_.ran_out())
       throw Error(ErrorKind::os, "no pinned memory of the host to decode an image on the GPU");
     // With fresh buffers, the size of the picture alone decides whether the arena is large enough.
-    if (is_about_file(status) || status == NvjpegStatus::allocator_failure) return false;
+    if (may_be_about_file(status) || status == NvjpegStatus::allocator_failure) {
+      check(cudaStreamSynchronize(stream_.get()), "decoding an image on the GPU");  // it is the file, if the GPU works
+      return false;
+    }
     check(status, "decoding an image on the GPU");
     take_part(picture(), picture() + kPictureBytes, part);
     download(picture() + kPictureBytes, part.bytes(), pixels);

@@ -17,6 +17,8 @@ enum class NvjpegStatus : int {
   bad_jpeg = 3,
   jpeg_not_supported = 4,
   allocator_failure = 5,
+  execution_failed = 6,
+  internal_error = 8,
   implementation_not_supported = 9,
   incomplete_bitstream = 10,
 };

@@ -295,8 +295,10 @@ void NodeSession::on_message(const FromFirst& message) {
     signs_elsewhere_ = signs->of;
     return;
   }
-  if (const auto* stop = std::get_if<Stop>(&message))
+  if (const auto* stop = std::get_if<Stop>(&message)) {
+    stop_ = *stop;
     return tell_run(EndedElsewhere{stop->why, stop->exit_code, stop->call_roll, stop->signal});
+  }
   if (const auto* finished = std::get_if<Finished>(&message))
     return tell_run(FinishedElsewhere{finished->rank});
   if (const auto* signalled = std::get_if<Signalled>(&message))
@@ -305,6 +307,7 @@ void NodeSession::on_message(const FromFirst& message) {
   if (const auto* ask = std::get_if<Ask>(&message)) return reply_to(*ask);
   if (const auto* again = std::get_if<Again>(&message)) {
     attempt_ = again->attempt;
+    stop_.reset();
     missing_.clear();
   }
   if (const auto* start = std::get_if<Start>(&message)) seen_.see_start(start->attempt);
@@ -365,7 +368,7 @@ void NodeSession::on_lost(const std::string& why) {
   if (!known_ && !server_ && !leaving_ && may_search())
     return look_.call_at(Clock::now(), [this] { join_again(); });
   over_ = true;
-  NodeFailure failure = loss_of_first(why);
+  NodeFailure failure = stop_ ? loss_after(*stop_, loss_of_first(why)) : loss_of_first(why);
   const bool would_restart = is_elastic() && known_ && !leaving_ &&
                              worth_restarting(options_.restart, static_cast<int>(ErrorKind::temporary));
   if (would_restart && RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()))
@@ -380,6 +383,17 @@ NodeFailure NodeSession::loss_of_first(const std::string& why) const {
           .line = line,
           .block = fmt::format("fleetrun: {}\n", line),
           .exit_code = static_cast<int>(ErrorKind::temporary)};
+}
+
+// The first node was lost while the ranks ended.
+NodeFailure NodeSession::loss_after(const Stop& stop, NodeFailure loss) {
+  loss.block = fmt::format("fleetrun: {}\n{}", stop.why, loss.block);
+  if (stop.signal == 0) return loss;
+  loss.cause = "stopped";
+  loss.line = fmt::format("{}; then {}", stop.why, loss.line);
+  loss.exit_code = stop.exit_code;
+  loss.signal = stop.signal;
+  return loss;
 }
 
 void NodeSession::reply_to(const Ask& ask) {

@@ -18,8 +18,13 @@ constexpr auto kLookEvery = std::chrono::milliseconds(100);  // whether it is th
 
 }  // namespace
 
+bool NodeSession::ends_for_good() const {
+  return stop_ && (stop_->signal != 0 || !worth_restarting(options_.restart, stop_->exit_code));
+}
+
 bool NodeSession::may_restart_after_loss() const {
-  return is_elastic() && known_ && !RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()) &&
+  return is_elastic() && known_ && !ends_for_good() &&
+         !RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()) &&
          worth_restarting(options_.restart, static_cast<int>(ErrorKind::temporary));
 }
 

@@ -296,7 +296,8 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
   check_master_port(options, cluster);
   cluster.hold_ports = !options.no_port_hold.value;
   if (options.bind.value == Binding::cores) cluster.cpus = share_cpus(host.cpus, cluster.local_size());
-  if (!members) check_named_ranks(options, cluster);  // other nodes may have other numbers of ranks
+  // A fixed number of other nodes may have other numbers of ranks, which are known once all have joined.
+  if (!members || is_elastic(options)) check_named_ranks(options, cluster);
   cluster.console = members ? plan_console(options, {cluster.first_rank(), cluster.local_size(), {}})
                             : plan_console(options, cluster.local_size());
   return cluster;

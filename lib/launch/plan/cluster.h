@@ -50,7 +50,8 @@ struct ClusterSpec {
   int world_size() const;
 };
 
-// Throws Error(usage) if --debug_rank, --env or --interactive names a rank that the run does not have.
+// Throws Error(usage) if --debug_rank, --env or --interactive names a rank that the run does not have, or --interactive one that has no
+// terminal.
 void check_named_ranks(const LaunchOptions& options, const ClusterSpec& cluster);
 
 // `embedded`: its job file may name a device, and on CUDA it needs the plug-in; none: the ranks run another program.

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <string>
@@ -130,30 +131,53 @@ void LeftOfRanks::ask(Group& group, const std::vector<LeftProcess>& members, Tim
 }
 
 // Whether one is left. Who was asked may save something until it is gone, whatever it makes of another signal meanwhile. Its children are
-// its own affair: forked ones have its handler, and would save the same. But SIGINT comes from a terminal to the children, too, that are there
-// at that moment, and a shell that handles it waits for its program.
+// its own affair: forked ones have its handler, and would save the same. SIGINT is different, see interrupt_below().
 bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& members) {
-  std::unordered_set<pid_t> covered, interrupted;
-  const bool is_first_look = !std::exchange(group.has_looked, true);
+  std::unordered_set<pid_t> covered;
   for (const LeftProcess& member : members) {
-    const bool is_in_group = ::getpgid(member.pid) == group.leader;
-    if (interrupted.contains(member.parent) && is_in_group) {
-      interrupted.insert(member.pid);
-      group.asked.insert(member.pid);
-      send_to_member(member.pid, SIGINT);
-    } else if (!covered.contains(member.parent) && group.asked.count(member.pid) == 0) {
-      const bool has_seen_it = group.request.group_has_it && is_in_group;
+    if (!covered.contains(member.parent) && group.asked.count(member.pid) == 0) {
+      const bool has_seen_it = group.request.group_has_it && ::getpgid(member.pid) == group.leader;
       const bool was_asked = has_seen_it && group.request.handlers.contains(member.pid);
       const int signal = was_asked ? 0 : handled_by(member.pid, group.request.signal);
       if (signal == 0 && !seems_to_save(member.pid, group.request)) continue;
       group.asked.insert(member.pid);
       const bool has_it = has_seen_it && signal == group.request.signal;
+      if (signal == SIGTERM && !has_it) end_above(member, group, members);
       if (signal != 0 && !has_it) send_to_member(member.pid, signal);
-      if (signal == SIGINT && !has_it && is_first_look) interrupted.insert(member.pid);
+      if (signal == SIGINT && !has_it && group.request.by_fleetrun) interrupt_below(member.pid, group, members);
     }
     covered.insert(member.pid);
   }
   return !covered.empty();
+}
+
+// A shell without a handler would go on with its next command when its program has saved and ended.
+void LeftOfRanks::end_above(const LeftProcess& member, Group& group, const std::vector<LeftProcess>& members) {
+  const auto parent_in = [&](pid_t pid) {
+    return std::ranges::find(members, pid, [](const LeftProcess& each) { return each.pid; });
+  };
+  for (auto above = parent_in(member.parent); above != members.end(); above = parent_in(above->parent))
+    if (group.told.insert(above->pid).second) send_to_member(above->pid, SIGTERM);
+}
+
+// A shell that gets SIGINT waits for its program, which a terminal interrupts, too. So this interrupts those below `handler` that handle SIGINT.
+// If there are none, it interrupts all below it: the shell waits for them. Beside a program with a handler they are left alone: who saves a
+// checkpoint prints into a pipe to `tee`.
+void LeftOfRanks::interrupt_below(pid_t handler, Group& group, const std::vector<LeftProcess>& members) {
+  std::unordered_set<pid_t> below = {handler};
+  std::vector<pid_t> others, handlers;
+  for (const LeftProcess& member : members) {
+    if (!below.contains(member.parent) || ::getpgid(member.pid) != group.leader) continue;
+    below.insert(member.pid);
+    (handles(member.pid, SIGINT) ? handlers : others).push_back(member.pid);
+  }
+  if (handlers.empty())
+    for (const pid_t pid : others) send_to_member(pid, SIGINT);
+  for (const pid_t pid : handlers) {
+    if (!group.asked.insert(pid).second) continue;
+    send_to_member(pid, SIGINT);
+    interrupt_below(pid, group, members);
+  }
 }
 
 }  // namespace fleetrun::launch

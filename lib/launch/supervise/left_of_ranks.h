@@ -49,11 +49,12 @@ class LeftOfRanks {
     TimePoint ask_at;
     std::set<pid_t> asked, told;                    // those with a handler, and the others
     std::optional<TimePoint> alone_since, told_at;  // nobody with a handler is left
-    bool has_looked = false;                        // for those with a handler
   };
 
   static void ask(Group& group, const std::vector<LeftProcess>& members, TimePoint now);
   static bool ask_handlers(Group& group, const std::vector<LeftProcess>& members);
+  static void end_above(const LeftProcess& member, Group& group, const std::vector<LeftProcess>& members);
+  static void interrupt_below(pid_t handler, Group& group, const std::vector<LeftProcess>& members);
 
   std::vector<Group> groups_;
   std::vector<pid_t> deaf_;

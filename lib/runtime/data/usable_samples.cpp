@@ -66,6 +66,7 @@ bool UsableSamples::can_use(const Framing& framing, ReadScratch& scratch, std::u
     read_with_retries(framing, scratch, planes);
     return true;
   } catch (const Error& problem) {
+    if (problem.kind() == ErrorKind::internal) throw problem.with(data_set_.describe(framing.sample));
     if (!is_about_sample(problem)) throw;
     if (policy_.bad_sample == job::BadSample::fail) throw with_hint_to_skip(problem);
     skip(framing.sample, problem);

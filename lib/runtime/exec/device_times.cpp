@@ -21,10 +21,11 @@ void DeviceTimes::begin() {
   start_ns_ = monotonic_ns();
 }
 
-void DeviceTimes::before(OpId op, int stream) { ops_[static_cast<std::size_t>(op)].before->record(stream); }
-
-void DeviceTimes::after(OpId op, int stream) {
+void DeviceTimes::stamp(OpId op, int stream, const std::function<void()>& give) {
+  const std::lock_guard lock(giving_.at(static_cast<std::size_t>(stream)));
   Pair& pair = ops_[static_cast<std::size_t>(op)];
+  pair.before->record(stream);
+  give();
   pair.after->record(stream);
   pair.was_given = true;
 }

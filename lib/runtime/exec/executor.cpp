@@ -254,7 +254,12 @@ bool Executor::wants_times() const {
 
 void Executor::run_timed() {
   on_streams_.times->begin();
-  give_or_repeat_ops();
+  try {
+    give_or_repeat_ops();
+  } catch (...) {
+    on_streams_.times->cancel();
+    throw;
+  }
   on_streams_.times->end([this](OpId id, std::int64_t start_ns, std::int64_t end_ns) {
     const auto at = static_cast<std::size_t>(id);
     measured_.op_ns[at] += end_ns - start_ns;
@@ -337,9 +342,8 @@ std::int64_t Executor::run_alone(OpId id, const RunContext& context) {
   }
   std::int64_t took = 0;
   times->begin();
-  times->before(id, kComputeStream);
-  kernel.run(context);
-  times->after(id, kComputeStream);
+  kernel.run(context);  // the device is busy with it while the host gives it the next one
+  times->stamp(id, kComputeStream, [&] { kernel.run(context); });
   times->end([&](OpId, std::int64_t from, std::int64_t to) { took = to - from; });
   return took;
 }
@@ -373,13 +377,12 @@ void Executor::run_op(OpId id) {
 void Executor::run_kernel(OpId id, RunContext& context) {
   Kernel& kernel = *kernels_[static_cast<std::size_t>(id)];
   if (!on_streams_.order) return kernel.run(context);
-  DeviceTimes* const times =
-      on_streams_.times && on_streams_.times->is_running() ? on_streams_.times.get() : nullptr;
   on_streams_.order->before(id);
   context.stream = on_streams_.order->stream_of(id);
-  if (times != nullptr) times->before(id, context.stream);
-  kernel.run(context);
-  if (times != nullptr) times->after(id, context.stream);
+  if (on_streams_.times && on_streams_.times->is_running())
+    on_streams_.times->stamp(id, context.stream, [&] { kernel.run(context); });
+  else
+    kernel.run(context);
   on_streams_.order->after(id);
 }
 

@@ -24,7 +24,7 @@ struct PluginOptions {
   bool tf32 = false;           // matrix units may round inputs of convolutions and fc to 10 bits
   bool channels_last = false;  // images lie as [N, H, W, C] between convolutions
   bool record_steps = true;  // a step is given to the device as one recording (a CUDA graph), where it can be
-  std::string image_library = "";  // the file of the library that decodes images; "": that of the system
+  std::string image_library;  // the file of the library that decodes images; "": that of the system
 };
 
 struct Plugin {

@@ -127,8 +127,7 @@ void tell_decoded(Run& run) {
     by_cpu += run.loaders.test->jpegs().by_cpu;
   }
   if (by_device + by_cpu == 0) return;
-  run.out << fmt::format("images: the GPU decoded {} of the {} of this rank, the CPU {}", by_device,
-                         plural(by_device + by_cpu, "JPEG file"), by_cpu)
+  run.out << fmt::format("images: the GPU decoded {}, the CPU {}", plural(by_device, "JPEG image"), by_cpu)
           << std::endl;
 }
 

@@ -203,6 +203,24 @@ TEST_CASE(
   CHECK_FALSE(is_alive(program));
 }
 
+TEST_CASE(
+    "hunt 99: below a wrapper, Ctrl-C ends a program without a handler, and a helper that ignores it holds nothing up") {
+  const std::string up = "echo $$ > up.new && mv up.new up\n";
+  for (const std::string program : {"sh long.sh\n", "(trap '' INT; exec sleep 100) &\nbash saves.sh\n"}) {
+    const ScriptLaunch launch;
+    launch.folder.write("long.sh", up + "exec sleep 100\n");
+    launch.folder.write("saves.sh", "trap 'echo saved; exit 0' INT\n" + up + "while :; do sleep 0.02; done\n");
+    launch.folder.write("run.sh", program + "echo end\n");
+    ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash run.sh\n"),
+                         launch.options());
+    launch.pid_in("up");
+    process.send(SIGINT);
+    const ChildResult result = process.wait();
+    CHECK(result.code == 130);
+    CHECK(result.seconds < seconds_within(5s));
+  }
+}
+
 TEST_CASE("hunt 99: what a program starts after Ctrl-C to save something is not interrupted") {
   const ScriptLaunch launch;
   launch.folder.write("save.sh",
@@ -243,6 +261,21 @@ TEST_CASE(
 
 TEST_CASE("hunt 96: if a wrapper passes SIGTERM on and ends, its program has the grace") {
   check_that_it_saves("sh program.sh &\ntrap 'kill -TERM $!; exit 1' TERM\nwait\n", false);
+}
+
+TEST_CASE("hunt 105: a shell below the shell of a rank does not go on when its program has saved") {
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'sleep 0.2; echo saved; exit 0' TERM\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  launch.folder.write("inner.sh", "sh program.sh | cat\nsh program.sh\necho trained > done\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, "bash inner.sh\necho end\n"), launch.options());
+  const pid_t program = launch.pid_in("up");
+  process.send(SIGTERM);
+  CHECK(process.wait().code == 143);
+  CHECK(launch.folder.read("log/workerlog.0") == "saved\n");
+  CHECK_FALSE(launch.folder.has("done"));
+  CHECK_FALSE(is_alive(program));
 }
 
 TEST_CASE("hunt 1: what ignores SIGTERM below a rank that has ended does not use up the grace") {

@@ -358,5 +358,29 @@ TEST_CASE(
   for (const int node : {1, 2}) CHECK(cluster.end_of(node).code == 143);
 }
 
+TEST_CASE("hunt 107: nobody takes over a run that was stopped, also if its first node is lost while the ranks save") {
+  Cluster cluster(3);
+  const std::string saves = "trap 'echo saves; until [ -e " + (cluster.shared() / "go") +
+                            " ]; do sleep 0.05; done; exit 130' INT TERM; while :; do sleep 0.05; done";
+  cluster.start({"--nnodes=2:3", "--max_restart=4", "--grace=60", "--nproc_per_node=1", "--", "/bin/sh", "-c",
+                 "echo up; " + saves});
+  const auto all_print = [&](const std::string& line) {
+    for (const int node : {0, 1, 2})
+      REQUIRE(comes_true([&] { return contains(cluster.log(node, 0), line); }, within(30s)));
+  };
+  all_print("up\n");
+  cluster.send(0, SIGINT);
+  all_print("saves\n");
+  cluster.kill(0);
+  cluster.shared().write("go", "");
+  for (const int node : {1, 2}) {
+    const ChildResult end = cluster.end_of(node);
+    CHECK_MESSAGE(end.code == 130, end.err);
+    CHECK_FALSE(contains(end.err, "takes over"));
+    CHECK(contains(end.err, "fleetrun: stopped by SIGINT (2) on node 0 (127.0.0.1)\nfleetrun: lost node 0"));
+    CHECK(cluster.end_in_report(node) == "stopped by 2");
+  }
+}
+
 }  // namespace
 }  // namespace fleetrun::takeover_test

@@ -93,6 +93,11 @@ TEST_CASE("Kubeflow Trainer may leave the number of workers to the program") {
   CHECK_FALSE(from_kubeflow_trainer(facts_of(variables))->workers_per_node);
   variables["PET_NPROC_PER_NODE"] = "cpu";
   CHECK(from_kubeflow_trainer(facts_of(variables))->workers_per_node == WorkerCount(WorkerCount::Of::cores));
+  variables["PET_NPROC_PER_NODE"] = "gpu";
+  CHECK(from_kubeflow_trainer(facts_of(variables))->workers_per_node == WorkerCount(WorkerCount::Of::gpus));
+  variables["PET_NPROC_PER_NODE"] = "banana";
+  CHECK_THROWS_WITH_AS(from_kubeflow_trainer(facts_of(variables)),
+                       doctest::Contains("PET_NPROC_PER_NODE is \"banana\", must be"), Error);
   variables["PET_NODE_RANK"] = "4";
   CHECK(error_of([&] { from_kubeflow_trainer(facts_of(variables)); }) ==
         "PET_NODE_RANK is 4, but PET_NNODES gives 4 nodes");

@@ -141,7 +141,7 @@ TEST_CASE("a device that fails to decode is no fault of a sample") {
   NotingSet set(5000, {3});
   set.kind_of_problem = ErrorKind::internal;
   UsableSamples samples(set, kSkip);
-  CHECK(error_of([&] { read(samples, 3); }).kind() == ErrorKind::internal);
+  check_error(ErrorKind::internal, "noted-3: ", [&] { read(samples, 3); });
   CHECK(set.reads[3].size() == 1);
 }
 

@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "runtime/exec/stand_in_run.h"
 
 namespace fleetrun::runtime::device_times_test {
@@ -37,13 +35,18 @@ TEST_CASE("a trace tells when the device was at work on each op, and when the ho
   CHECK(computed.size() + sent.size() == run.ops);
   CHECK(sent.size() == spans_in(timeline, Lane::communication).size());
   CHECK_FALSE(sent.empty());
-  for (const std::vector<Span>* spans : {&computed, &sent})
-    for (const Span& span : *spans) {
+  const auto check_stream = [start](const std::vector<Span>& spans, int stream) {
+    std::int64_t before = start + stream * test::StandInDevice::kStreamApart;
+    const std::int64_t end = before + test::StandInDevice::kStreamApart;
+    for (const Span& span : spans) {
       CHECK(span.end_ns - span.start_ns == kMillisecond);
-      CHECK(span.start_ns > start);
+      CHECK(span.start_ns > before);
+      before = span.end_ns;
     }
-  const auto in_order = [](const Span& a, const Span& b) { return a.end_ns < b.start_ns; };
-  CHECK(std::ranges::is_sorted(computed, in_order));
+    CHECK(before < end);
+  };
+  check_stream(computed, kComputeStream);
+  check_stream(sent, kFirstCommunicatorStream);
 }
 
 TEST_CASE("an op that is measured took as long as the device was at work on it") {
@@ -55,6 +58,12 @@ TEST_CASE("an op that is measured took as long as the device was at work on it")
   run.step();
   CHECK(run.executor().op_ns() == std::vector<std::int64_t>(run.ops, 2 * kMillisecond));
   for (const OpTime& op : run.executor().time_alone(3)) CHECK(op.seconds == doctest::Approx(1e-3));
+}
+
+TEST_CASE("ops that several threads give to a stream each have their own time") {
+  TrainingRun run(job::ModelName::lenet, kDigits, {.threads = 3, .measure_ops = true});
+  for (int step = 0; step < 5; ++step) run.step();
+  CHECK(run.executor().op_ns() == std::vector<std::int64_t>(run.ops, 5 * kMillisecond));
 }
 
 TEST_CASE("a run with times leaves no access unordered") {

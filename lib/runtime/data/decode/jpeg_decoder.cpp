@@ -242,7 +242,7 @@ void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string&
   const int reduction = reduction_of(wanted, transposed ? height : width, transposed ? width : height);
   const Region shown = region_of(wanted.framing, width, height, wanted.shape);
   const Region* const region = orientation == kUpright ? &shown : nullptr;
-  if (device_ && is_usual(jpeg) && has_end(bytes)) {
+  if (device_ && is_usual(jpeg) && has_end({jpeg.src->next_input_byte, jpeg.src->bytes_in_buffer})) {
     const ImageShape stored = {jpeg.num_components, height, width};
     if (wanted.framing.to_the_end) {  // the device would make up what a damaged file lacks
       constexpr Region kCorner = {0, 0, 1, 1};

@@ -129,6 +129,16 @@ void print_of_first(const std::vector<std::string>& lines, const RankEnv& env, s
   for (const std::string& line : lines) out << line << std::endl;
 }
 
+std::string hint_about_shape(const ImageShape& found, const ImageShape& wanted, const std::string& set) {
+  if (found.height == wanted.height && found.width == wanted.width)
+    return fmt::format("{}.channels={} makes them so", set, wanted.channels);
+  if (wanted.height == wanted.width)
+    return fmt::format("{0}.image_size={1} {0}.channels={2} makes them so", set, wanted.height,
+                       wanted.channels);
+  return fmt::format("image_size makes squares only, so all images must have {}x{} pixels", wanted.width,
+                     wanted.height);
+}
+
 ModelFacts facts_of_model(const job::JobSpec& job, const std::optional<ModelCard>& card,
                           const DataSets& data) {
   if (!card) return resolve_model_facts(job.model, *data.train);
@@ -140,11 +150,7 @@ ModelFacts facts_of_model(const job::JobSpec& job, const std::optional<ModelCard
                 fmt::format("the images of {} are [{},{},{}], and the model takes [{},{},{}]",
                             path_of(*job::evaluated_set(job.data)), shape.channels, shape.height, shape.width,
                             channels, height, width),
-                height == width || (shape.height == height && shape.width == width)
-                    ? fmt::format("{0}.image_size={1} {0}.channels={2} makes them so",
-                                  job.data.split ? "data.train" : "data.test", height, channels)
-                    : fmt::format("image_size makes squares only, so all images must have {}x{} pixels",
-                                  width, height));
+                hint_about_shape(shape, {channels, height, width}, job.data.split ? "data.train" : "data.test"));
   if (data.test->classes() > facts.classes)
     throw Error(ErrorKind::data,
                 fmt::format("{} has {} classes, and the model only {}",
