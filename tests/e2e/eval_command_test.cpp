@@ -416,8 +416,9 @@ TEST_CASE(
   CHECK_MESSAGE(contains(result.err, "are [3,6,4], and the model takes [3,4,6]\n"), result.err);
   CHECK(contains(result.err, "hint: image_size makes squares only, so all images must have 6x4 pixels\n"));
   Words grey = same;
-  grey.insert(grey.end(), {"data.test.channels=1", "data.train.channels=1", "data.test.mean=[0]", "data.train.mean=[0]",
-                           "data.test.std=[1]", "data.train.std=[1]", "model.input_shape=null"});
+  grey.insert(grey.end(),
+              {"data.test.channels=1", "data.train.channels=1", "data.test.mean=[0]", "data.train.mean=[0]",
+               "data.test.std=[1]", "data.train.std=[1]", "model.input_shape=null"});
   CHECK_MESSAGE(contains(launch.run_words(grey).err, "hint: data.test.channels=3 makes them so\n"),
                 launch.run_words(grey).err);
 }

@@ -31,8 +31,9 @@ void check(NvjpegStatus status, std::string_view doing) {
 // Whether the file, or what nvJPEG can decode, may be the reason.
 bool may_be_about_file(NvjpegStatus status) {
   return status == NvjpegStatus::bad_jpeg || status == NvjpegStatus::jpeg_not_supported ||
-         status == NvjpegStatus::implementation_not_supported || status == NvjpegStatus::incomplete_bitstream ||
-         status == NvjpegStatus::execution_failed || status == NvjpegStatus::internal_error;
+         status == NvjpegStatus::implementation_not_supported ||
+         status == NvjpegStatus::incomplete_bitstream || status == NvjpegStatus::execution_failed ||
+         status == NvjpegStatus::internal_error;
 }
 
 using Stream = std::unique_ptr<CUstream_st, Destroy<cudaStreamDestroy>>;
@@ -141,7 +142,8 @@ class NvjpegDecoder : public runtime::DeviceJpegDecoder {
       throw Error(ErrorKind::os, "no pinned memory of the host to decode an image on the GPU");
     // With fresh buffers, the size of the picture alone decides whether the arena is large enough.
     if (may_be_about_file(status) || status == NvjpegStatus::allocator_failure) {
-      check(cudaStreamSynchronize(stream_.get()), "decoding an image on the GPU");  // it is the file, if the GPU works
+      check(cudaStreamSynchronize(stream_.get()),
+            "decoding an image on the GPU");  // it is the file, if the GPU works
       return false;
     }
     check(status, "decoding an image on the GPU");

@@ -144,7 +144,8 @@ bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& mem
       const bool has_it = has_seen_it && signal == group.request.signal;
       if (signal == SIGTERM && !has_it) end_above(member, group, members);
       if (signal != 0 && !has_it) send_to_member(member.pid, signal);
-      if (signal == SIGINT && !has_it && group.request.by_fleetrun) interrupt_below(member.pid, group, members);
+      if (signal == SIGINT && !has_it && group.request.by_fleetrun)
+        interrupt_below(member.pid, group, members);
     }
     covered.insert(member.pid);
   }
@@ -152,7 +153,8 @@ bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& mem
 }
 
 // A shell without a handler would go on with its next command when its program has saved and ended.
-void LeftOfRanks::end_above(const LeftProcess& member, Group& group, const std::vector<LeftProcess>& members) {
+void LeftOfRanks::end_above(const LeftProcess& member, Group& group,
+                            const std::vector<LeftProcess>& members) {
   const auto parent_in = [&](pid_t pid) {
     return std::ranges::find(members, pid, [](const LeftProcess& each) { return each.pid; });
   };

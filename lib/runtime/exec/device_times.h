@@ -37,7 +37,7 @@ class DeviceTimes {
   };
 
   Streams& streams_;
-  std::vector<Pair> ops_;  // by OpId
+  std::vector<Pair> ops_;                        // by OpId
   std::array<std::mutex, kMostStreams> giving_;  // by stream
   std::unique_ptr<Stamp> start_;
   std::int64_t start_ns_ = 0;  // when the device reached that, as the host knows it

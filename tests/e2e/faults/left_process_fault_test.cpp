@@ -209,7 +209,8 @@ TEST_CASE(
   for (const std::string program : {"sh long.sh\n", "(trap '' INT; exec sleep 100) &\nbash saves.sh\n"}) {
     const ScriptLaunch launch;
     launch.folder.write("long.sh", up + "exec sleep 100\n");
-    launch.folder.write("saves.sh", "trap 'echo saved; exit 0' INT\n" + up + "while :; do sleep 0.02; done\n");
+    launch.folder.write("saves.sh",
+                        "trap 'echo saved; exit 0' INT\n" + up + "while :; do sleep 0.02; done\n");
     launch.folder.write("run.sh", program + "echo end\n");
     ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash run.sh\n"),
                          launch.options());

@@ -358,7 +358,8 @@ TEST_CASE(
   for (const int node : {1, 2}) CHECK(cluster.end_of(node).code == 143);
 }
 
-TEST_CASE("hunt 107: nobody takes over a run that was stopped, also if its first node is lost while the ranks save") {
+TEST_CASE(
+    "hunt 107: nobody takes over a run that was stopped, also if its first node is lost while the ranks save") {
   Cluster cluster(3);
   const std::string saves = "trap 'echo saves; until [ -e " + (cluster.shared() / "go") +
                             " ]; do sleep 0.05; done; exit 130' INT TERM; while :; do sleep 0.05; done";

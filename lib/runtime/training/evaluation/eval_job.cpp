@@ -146,11 +146,12 @@ ModelFacts facts_of_model(const job::JobSpec& job, const std::optional<ModelCard
   const ImageShape& shape = data.test->shape();
   const auto& [channels, height, width] = facts.input_shape;
   if (!(shape == ImageShape{channels, height, width}))
-    throw Error(ErrorKind::data,
-                fmt::format("the images of {} are [{},{},{}], and the model takes [{},{},{}]",
-                            path_of(*job::evaluated_set(job.data)), shape.channels, shape.height, shape.width,
-                            channels, height, width),
-                hint_about_shape(shape, {channels, height, width}, job.data.split ? "data.train" : "data.test"));
+    throw Error(
+        ErrorKind::data,
+        fmt::format("the images of {} are [{},{},{}], and the model takes [{},{},{}]",
+                    path_of(*job::evaluated_set(job.data)), shape.channels, shape.height, shape.width,
+                    channels, height, width),
+        hint_about_shape(shape, {channels, height, width}, job.data.split ? "data.train" : "data.test"));
   if (data.test->classes() > facts.classes)
     throw Error(ErrorKind::data,
                 fmt::format("{} has {} classes, and the model only {}",
