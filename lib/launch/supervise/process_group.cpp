@@ -281,8 +281,24 @@ void ProcessGroup::act(const Terminate& action) {
     signal_group(action.rank, SIGINT);
   else if (leader.pidfd)
     send_signal(leader.pidfd, action.signal == SIGINT ? SIGTERM : action.signal);
+  if (leader.pidfd && !leader.group_asked && ignores(records_[rank].pid, SIGTERM)) ask_below(rank);
   signal_group(action.rank, SIGCONT);
   release();
+}
+
+// A leader that ignores SIGTERM, as an interactive bash does, would wait for a program that knows nothing of it. SIGTERM goes to those below that
+// handle it, except to their children. If there are none, all get it.
+void ProcessGroup::ask_below(std::size_t rank) const {
+  const std::set<pid_t>& handlers = leaders_[rank].handlers;
+  std::set<pid_t> covered;
+  for (const pid_t pid : list_process_tree(records_[rank].pid)) {
+    const auto stat = read_process_stat(pid);
+    if (pid == records_[rank].pid || !stat || ::getsid(pid) != ::getsid(0)) continue;
+    const bool is_covered = covered.contains(stat->parent), handles_it = handlers.contains(pid);
+    if (is_covered || handles_it) covered.insert(pid);
+    if (is_covered || (!handles_it && !handlers.empty())) continue;
+    if (const UniqueFd pidfd = open_pidfd(pid)) send_signal(pidfd, SIGTERM);
+  }
 }
 
 // Once the signal has come, who had a handler for it may have another one, or none.

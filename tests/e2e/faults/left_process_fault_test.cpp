@@ -264,6 +264,21 @@ TEST_CASE("hunt 96: if a wrapper passes SIGTERM on and ends, its program has the
   check_that_it_saves("sh program.sh &\ntrap 'kill -TERM $!; exit 1' TERM\nwait\n", false);
 }
 
+TEST_CASE("hunt 108: the program of an interactive bash, which ignores SIGTERM, has the grace to save") {
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'echo saved; exit 0' TERM\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, "exec bash --norc -ic 'sh program.sh; echo end'\n"),
+                       launch.options());
+  launch.pid_in("up");
+  process.send(SIGTERM);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 143);
+  CHECK(result.seconds < seconds_within(5s));
+  CHECK(contains(launch.folder.read("log/workerlog.0"), "saved\nend\n"));
+}
+
 TEST_CASE("hunt 105: a shell below the shell of a rank does not go on when its program has saved") {
   const ScriptLaunch launch;
   launch.folder.write("program.sh",
