@@ -269,8 +269,9 @@ TEST_CASE("hunt 108: the program of an interactive bash, which ignores SIGTERM, 
   launch.folder.write("program.sh",
                       "trap 'echo saved; exit 0' TERM\n"
                       "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
-  ChildProcess process(launch.script_command({"--grace=60"}, "exec bash --norc -ic 'sh program.sh; echo end'\n"),
-                       launch.options());
+  ChildProcess process(
+      launch.script_command({"--grace=60"}, "exec bash --norc -ic 'sh program.sh; echo end'\n"),
+      launch.options());
   launch.pid_in("up");
   process.send(SIGTERM);
   const ChildResult result = process.wait();
