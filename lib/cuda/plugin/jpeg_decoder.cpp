@@ -142,8 +142,8 @@ class NvjpegDecoder : public runtime::DeviceJpegDecoder {
       throw Error(ErrorKind::os, "no pinned memory of the host to decode an image on the GPU");
     // With fresh buffers, the size of the picture alone decides whether the arena is large enough.
     if (may_be_about_file(status) || status == NvjpegStatus::allocator_failure) {
-      check(cudaStreamSynchronize(stream_.get()),
-            "decoding an image on the GPU");  // it is the file, if the GPU works
+      cudaGetLastError();
+      begin_state();  // throws if the reason is the GPU, and not the file
       return false;
     }
     check(status, "decoding an image on the GPU");

@@ -13,6 +13,7 @@
 #include "base/system/unique_fd.h"
 #include "launch/process/pidfd.h"
 #include "launch/process/proc_files.h"
+#include "launch/process/shells.h"
 #include "launch/process/signals.h"
 
 namespace fleetrun::launch {
@@ -27,6 +28,11 @@ std::vector<LeftProcess> members_of(int rank, const LeftByRank& left) {
 int handled_by(pid_t pid, int signal) {
   if (handles(pid, signal)) return signal;
   return handles(pid, SIGTERM) ? SIGTERM : 0;
+}
+
+bool is_alive(pid_t pid) {
+  const auto stat = read_process_stat(pid);
+  return stat && stat->state != 'Z' && stat->state != 'X';
 }
 
 bool is_in_our_session(pid_t pid) { return ::getsid(pid) == ::getsid(0); }
@@ -95,7 +101,9 @@ std::vector<int> LeftOfRanks::take_ended(const LeftByRank& left, TimePoint now) 
     const std::vector<LeftProcess> members = members_of(group.rank, left);
     if (!members.empty()) ask(group, members, now);
     const bool had_time = group.told_at && now - *group.told_at >= kTimeToEnd;
-    if (!members.empty() && !had_time) {
+    // A list may lack a process that has just lost its parent.
+    const bool is_over = members.empty() && std::ranges::none_of(group.asked, is_alive);
+    if (!is_over && !had_time) {
       groups_.push_back(std::move(group));
       continue;
     }
@@ -142,7 +150,7 @@ bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& mem
       if (signal == 0 && !seems_to_save(member.pid, group.request)) continue;
       group.asked.insert(member.pid);
       const bool has_it = has_seen_it && signal == group.request.signal;
-      if (signal == SIGTERM && !has_it) end_above(member, group, members);
+      if (signal != 0 && !has_it) end_shells_above(member, group, members);
       if (signal != 0 && !has_it) send_to_member(member.pid, signal);
       if (signal == SIGINT && !has_it && group.request.by_fleetrun)
         interrupt_below(member.pid, group, members);
@@ -152,14 +160,17 @@ bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& mem
   return !covered.empty();
 }
 
-// A shell without a handler would go on with its next command when its program has saved and ended.
-void LeftOfRanks::end_above(const LeftProcess& member, Group& group,
-                            const std::vector<LeftProcess>& members) {
+// A shell without a handler would go on with its next command when its program has saved and ended. One that reads what the program prints
+// has to stay.
+void LeftOfRanks::end_shells_above(const LeftProcess& member, Group& group,
+                                   const std::vector<LeftProcess>& members) {
   const auto parent_in = [&](pid_t pid) {
     return std::ranges::find(members, pid, [](const LeftProcess& each) { return each.pid; });
   };
   for (auto above = parent_in(member.parent); above != members.end(); above = parent_in(above->parent))
-    if (group.told.insert(above->pid).second) send_to_member(above->pid, SIGTERM);
+    if (is_shell(above->pid) && !reads_output_of(above->pid, member.pid) &&
+        group.told.insert(above->pid).second)
+      send_to_member(above->pid, SIGTERM);
 }
 
 // A shell that gets SIGINT waits for its program, which a terminal interrupts, too. So this interrupts those below `handler` that handle SIGINT.

@@ -53,7 +53,8 @@ class LeftOfRanks {
 
   static void ask(Group& group, const std::vector<LeftProcess>& members, TimePoint now);
   static bool ask_handlers(Group& group, const std::vector<LeftProcess>& members);
-  static void end_above(const LeftProcess& member, Group& group, const std::vector<LeftProcess>& members);
+  static void end_shells_above(const LeftProcess& member, Group& group,
+                               const std::vector<LeftProcess>& members);
   static void interrupt_below(pid_t handler, Group& group, const std::vector<LeftProcess>& members);
 
   std::vector<Group> groups_;

@@ -17,6 +17,7 @@
 #include "launch/process/orphans.h"
 #include "launch/process/pidfd.h"
 #include "launch/process/proc_files.h"
+#include "launch/process/shells.h"
 #include "launch/process/signals.h"
 #include "launch/process/spawn.h"
 
@@ -277,17 +278,19 @@ void ProcessGroup::act(const Terminate& action) {
   leader.asked = by_others ? 0 : action.signal;
   leader.group_asked = action.signal == SIGINT && leader.pidfd && handles(records_[rank].pid, SIGINT);
   note_handlers(rank, action.signal == SIGINT && !leader.group_asked ? SIGTERM : action.signal);
+  const bool ignores_it = leader.pidfd && !leader.group_asked && is_interactive_shell(records_[rank].pid) &&
+                          ignores(records_[rank].pid, SIGTERM);
   if (leader.group_asked)
     signal_group(action.rank, SIGINT);
   else if (leader.pidfd)
     send_signal(leader.pidfd, action.signal == SIGINT ? SIGTERM : action.signal);
-  if (leader.pidfd && !leader.group_asked && ignores(records_[rank].pid, SIGTERM)) ask_below(rank);
+  if (ignores_it) ask_below(rank);
   signal_group(action.rank, SIGCONT);
   release();
 }
 
-// A leader that ignores SIGTERM, as an interactive bash does, would wait for a program that knows nothing of it. SIGTERM goes to those below that
-// handle it, except to their children. If there are none, all get it.
+// An interactive shell ignores SIGTERM, and would wait for a program that knows nothing of it. SIGTERM goes to those below that handle it,
+// except to their children. If there are none, all get it. Other leaders that ignore it may be saving.
 void ProcessGroup::ask_below(std::size_t rank) const {
   const std::set<pid_t>& handlers = leaders_[rank].handlers;
   std::set<pid_t> covered;

@@ -116,4 +116,8 @@ inline const std::string kEndlessJob = R"({
   "train": {"epochs": 100000000, "log_every": 1}
 })";
 
+// Behind a program in a script: a reader of what the program prints. The shell starts it after the program. Until then, the program cannot
+// print.
+inline const std::string kReader = " | sh -c 'echo $$ > reader.new && mv reader.new reader; exec cat'";
+
 }  // namespace fleetrun

@@ -1,0 +1,14 @@
+// Shells among the processes of a rank: they go on with their next command when a program has ended. Facts from /proc; false where /proc
+// does not show the process.
+#pragma once
+#include <sys/types.h>
+
+namespace fleetrun::launch {
+
+bool is_shell(pid_t pid);              // sh, bash and the like, also one that runs a script
+bool is_interactive_shell(pid_t pid);  // such as that of `bash -ic`, which ignores SIGTERM from its start
+
+// Whether `reader` reads what the process prints, through a pipe, as the shell of $(program) does.
+bool reads_output_of(pid_t reader, pid_t pid);
+
+}  // namespace fleetrun::launch

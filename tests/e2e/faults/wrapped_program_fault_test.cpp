@@ -1,0 +1,168 @@
+// Programs below shells and other wrappers, which get the signals that end a rank.
+#include <fcntl.h>
+
+#include "base/system/unique_fd.h"
+#include "e2e/faults/faults.h"
+
+namespace fleetrun::wrapped_program_fault_test {
+namespace {
+
+TEST_CASE(
+    "hunt 93: a program that ignores Ctrl-C while it saves has the grace, also if the shell above it has ended") {
+  const ScriptLaunch launch;
+  launch.folder.write(
+      "program.sh",
+      "trap 'trap \"\" INT; sleep 0.4; echo saved; exit 0' INT\ntrap 'echo interrupted; exit 1' TERM\n"
+      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  ChildProcess process(
+      launch.script_command({"--grace=60"}, "exec bash -c 'flock lock sh program.sh; echo end'\n"),
+      launch.options());
+  launch.pid_in("up");
+  process.send(SIGINT);
+  CHECK(process.wait().code == 130);
+  CHECK_MESSAGE(contains(launch.folder.read("log/workerlog.0"), "saved\n"),
+                launch.folder.read("log/workerlog.0"));
+}
+
+TEST_CASE(
+    "hunt 99: Ctrl-C reaches the program of a shell below a wrapper that has no handler, as in a terminal") {
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'echo saved; exit 0' INT\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  launch.folder.write("run.sh", "bash program.sh\necho end\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash run.sh\n"),
+                       launch.options());
+  const pid_t program = launch.pid_in("up");
+  process.send(SIGINT);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 130);
+  CHECK(result.seconds < seconds_within(5s));
+  CHECK(launch.folder.read("log/workerlog.0") == "saved\nend\n");
+  CHECK_FALSE(is_alive(program));
+}
+
+TEST_CASE(
+    "hunt 99: below a wrapper, Ctrl-C ends a program without a handler, and a helper that ignores it holds nothing up") {
+  const std::string up = "echo $$ > up.new && mv up.new up\n";
+  for (const std::string program : {"sh long.sh\n", "(trap '' INT; exec sleep 100) &\nbash saves.sh\n"}) {
+    const ScriptLaunch launch;
+    launch.folder.write("long.sh", up + "exec sleep 100\n");
+    launch.folder.write("saves.sh",
+                        "trap 'echo saved; exit 0' INT\n" + up + "while :; do sleep 0.02; done\n");
+    launch.folder.write("run.sh", program + "echo end\n");
+    ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash run.sh\n"),
+                         launch.options());
+    launch.pid_in("up");
+    process.send(SIGINT);
+    const ChildResult result = process.wait();
+    CHECK(result.code == 130);
+    CHECK(result.seconds < seconds_within(5s));
+  }
+}
+
+TEST_CASE("hunt 99: what a program starts after Ctrl-C to save something is not interrupted") {
+  const ScriptLaunch launch;
+  launch.folder.write("save.sh",
+                      "trap 'echo interrupted; exit 1' INT\n"
+                      "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done\necho saved\n");
+  launch.folder.write("program.sh",
+                      "trap 'bash save.sh; exit 0' INT\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash program.sh\n"),
+                       launch.options());
+  launch.pid_in("up");
+  process.send(SIGINT);
+  CHECK(process.wait().code == 130);
+  CHECK(launch.folder.read("log/workerlog.0") == "saved\n");
+}
+
+// Runs a shell script that starts program.sh. The program ignores SIGTERM while it saves for longer than a second. Sends SIGTERM to fleetrun,
+// and before that to the shell and the program if `all` is set.
+void check_that_it_saves(const std::string& script, bool all) {
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'trap \"\" TERM; sleep 1.5; echo saved; exit 0' TERM\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, script), launch.options());
+  const pid_t program = launch.pid_in("up"), shell = parent_of(program);
+  if (all)
+    for (const pid_t pid : {program, shell}) ::kill(pid, SIGTERM);
+  process.send(SIGTERM);
+  CHECK(process.wait().code == 143);
+  CHECK_MESSAGE(contains(launch.folder.read("log/workerlog.0"), "saved\n"),
+                launch.folder.read("log/workerlog.0"));
+}
+
+TEST_CASE(
+    "hunt 96: if somebody sends SIGTERM to all processes, a program that then ignores it has the grace") {
+  check_that_it_saves("sh program.sh\necho end\n", true);
+}
+
+TEST_CASE("hunt 96: if a wrapper passes SIGTERM on and ends, its program has the grace") {
+  check_that_it_saves("sh program.sh &\ntrap 'kill -TERM $!; exit 1' TERM\nwait\n", false);
+}
+
+TEST_CASE("hunt 108: the program of an interactive bash, which ignores SIGTERM, has the grace to save") {
+  if (const UniqueFd terminal(::open("/dev/tty", O_RDONLY | O_CLOEXEC)); terminal)
+    LEAVE_OUT("an interactive bash would use the terminal of this test");
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'echo saved; exit 0' TERM\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  ChildProcess process(
+      launch.script_command({"--grace=60"}, "exec bash --norc -ic 'sh program.sh; echo end'\n"),
+      launch.options());
+  launch.pid_in("up");
+  process.send(SIGTERM);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 143);
+  CHECK(result.seconds < seconds_within(5s));
+  CHECK(contains(launch.folder.read("log/workerlog.0"), "saved\nend\n"));
+}
+
+TEST_CASE("hunt 105: a shell below the shell of a rank does not go on when its program has saved") {
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'sleep 0.2; echo saved; exit 0' TERM\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  launch.folder.write("inner.sh", "sh program.sh" + kReader + "\nsh program.sh\necho trained > done\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, "bash inner.sh\necho end\n"), launch.options());
+  const pid_t program = launch.pid_in("up");
+  launch.pid_in("reader");
+  process.send(SIGTERM);
+  CHECK(process.wait().code == 143);
+  CHECK(launch.folder.read("log/workerlog.0") == "saved\n");
+  CHECK_FALSE(launch.folder.has("done"));
+  CHECK_FALSE(is_alive(program));
+}
+
+TEST_CASE("hunt 105: after Ctrl-C, a shell without a handler does not go on when its program has saved") {
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'sleep 0.2; echo saved; exit 0' INT\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  launch.folder.write("run.sh", "bash program.sh\necho trained > done\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock dash run.sh\n"), launch.options());
+  launch.pid_in("up");
+  process.send(SIGINT);
+  CHECK(process.wait().code == 130);
+  CHECK(launch.folder.read("log/workerlog.0") == "saved\n");
+  CHECK_FALSE(launch.folder.has("done"));
+}
+
+TEST_CASE("hunt 105: a shell that reads what its program prints stays until the program has saved") {
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'sleep 0.2; echo printed; echo yes > saved; exit 0' TERM\n"
+                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  launch.folder.write("inner.sh", "text=$(sh program.sh)\n");
+  ChildProcess process(launch.script_command({"--grace=60"}, "bash inner.sh\necho end\n"), launch.options());
+  launch.pid_in("up");
+  process.send(SIGTERM);
+  CHECK(process.wait().code == 143);
+  CHECK(launch.folder.read("saved") == "yes\n");
+}
+
+}  // namespace
+}  // namespace fleetrun::wrapped_program_fault_test
