@@ -333,7 +333,8 @@ void NodeSession::on_places(const Places& places) {
 }
 
 void NodeSession::send(const FromNode& message) {
-  if (const auto* failed = std::get_if<Failed>(&message))  // the first node tells only the others why they stop
+  if (const auto* failed =
+          std::get_if<Failed>(&message))  // the first node tells only the others why they stop
     stop_ = Stop{failed->failure.line, failed->failure.exit_code, false, failed->failure.signal};
   const bool concerns_the_run =
       std::holds_alternative<Failed>(message) || std::holds_alternative<Ended>(message);

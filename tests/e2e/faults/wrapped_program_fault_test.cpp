@@ -143,7 +143,8 @@ TEST_CASE("hunt 105: after Ctrl-C, a shell without a handler does not go on when
                       "trap 'sleep 0.2; echo saved; exit 0' INT\n"
                       "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
   launch.folder.write("run.sh", "bash program.sh\necho trained > done\n");
-  ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock dash run.sh\n"), launch.options());
+  ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock dash run.sh\n"),
+                       launch.options());
   launch.pid_in("up");
   process.send(SIGINT);
   CHECK(process.wait().code == 130);

@@ -361,10 +361,11 @@ TEST_CASE(
 TEST_CASE(
     "hunt 107: nobody takes over a run that was stopped, also if its first node is lost while the ranks save") {
   Cluster cluster(3);
-  const std::string script = "trap 'echo saves; until [ -e " + (cluster.shared() / "go") +
-                             " ]; do sleep 0.05; done; exit 130' INT TERM; echo up; while :; do sleep 0.05; done";
-  cluster.start({"--nnodes=2:3", "--max_restart=4", "--grace=60", "--nproc_per_node=1", "--", "/bin/sh", "-c",
-                 script});
+  const std::string script =
+      "trap 'echo saves; until [ -e " + (cluster.shared() / "go") +
+      " ]; do sleep 0.05; done; exit 130' INT TERM; echo up; while :; do sleep 0.05; done";
+  cluster.start(
+      {"--nnodes=2:3", "--max_restart=4", "--grace=60", "--nproc_per_node=1", "--", "/bin/sh", "-c", script});
   const auto all_print = [&](const std::string& line) {
     for (const int node : {0, 1, 2})
       REQUIRE(comes_true([&] { return contains(cluster.log(node, 0), line); }, within(30s)));
