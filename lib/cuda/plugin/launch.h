@@ -109,7 +109,7 @@ void crop_mirror_normalize(Number type, const std::uint8_t* x, const ImageView* 
 // average_squares.cu
 struct PicturePart {
   int channels, rows, columns;  // of the picture; the channels of a pixel lie side by side
-  int side;                     // pixels on each side of a square, whose mean is a pixel of the part
+  int side;                     // a pixel of the part is the mean of side x side pixels of the picture
   int top, left;                // of the part, in such pixels
   int rows_out, columns_out;    // of the part
 };

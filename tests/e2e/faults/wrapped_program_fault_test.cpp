@@ -7,13 +7,20 @@
 namespace fleetrun::wrapped_program_fault_test {
 namespace {
 
+const std::string kUp = "\necho $$ > up.new && mv up.new up\n";
+
+// program.sh waits for signals with these traps, and is up once it has them.
+void write_program(const ScriptLaunch& launch, const std::string& traps,
+                   const std::string& name = "program.sh") {
+  launch.folder.write(name, traps + kUp + "while :; do sleep 0.02; done\n");
+}
+
 TEST_CASE(
     "hunt 93: a program that ignores Ctrl-C while it saves has the grace, also if the shell above it has ended") {
   const ScriptLaunch launch;
-  launch.folder.write(
-      "program.sh",
-      "trap 'trap \"\" INT; sleep 0.4; echo saved; exit 0' INT\ntrap 'echo interrupted; exit 1' TERM\n"
-      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  write_program(
+      launch,
+      "trap 'trap \"\" INT; sleep 0.4; echo saved; exit 0' INT\ntrap 'echo interrupted; exit 1' TERM");
   ChildProcess process(
       launch.script_command({"--grace=60"}, "exec bash -c 'flock lock sh program.sh; echo end'\n"),
       launch.options());
@@ -27,9 +34,7 @@ TEST_CASE(
 TEST_CASE(
     "hunt 99: Ctrl-C reaches the program of a shell below a wrapper that has no handler, as in a terminal") {
   const ScriptLaunch launch;
-  launch.folder.write("program.sh",
-                      "trap 'echo saved; exit 0' INT\n"
-                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  write_program(launch, "trap 'echo saved; exit 0' INT");
   launch.folder.write("run.sh", "bash program.sh\necho end\n");
   ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash run.sh\n"),
                        launch.options());
@@ -44,12 +49,10 @@ TEST_CASE(
 
 TEST_CASE(
     "hunt 99: below a wrapper, Ctrl-C ends a program without a handler, and a helper that ignores it holds nothing up") {
-  const std::string up = "echo $$ > up.new && mv up.new up\n";
   for (const std::string program : {"sh long.sh\n", "(trap '' INT; exec sleep 100) &\nbash saves.sh\n"}) {
     const ScriptLaunch launch;
-    launch.folder.write("long.sh", up + "exec sleep 100\n");
-    launch.folder.write("saves.sh",
-                        "trap 'echo saved; exit 0' INT\n" + up + "while :; do sleep 0.02; done\n");
+    launch.folder.write("long.sh", kUp + "exec sleep 100\n");
+    write_program(launch, "trap 'echo saved; exit 0' INT", "saves.sh");
     launch.folder.write("run.sh", program + "echo end\n");
     ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash run.sh\n"),
                          launch.options());
@@ -66,9 +69,7 @@ TEST_CASE("hunt 99: what a program starts after Ctrl-C to save something is not 
   launch.folder.write("save.sh",
                       "trap 'echo interrupted; exit 1' INT\n"
                       "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done\necho saved\n");
-  launch.folder.write("program.sh",
-                      "trap 'bash save.sh; exit 0' INT\n"
-                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  write_program(launch, "trap 'bash save.sh; exit 0' INT");
   ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock bash program.sh\n"),
                        launch.options());
   launch.pid_in("up");
@@ -81,9 +82,7 @@ TEST_CASE("hunt 99: what a program starts after Ctrl-C to save something is not 
 // and before that to the shell and the program if `all` is set.
 void check_that_it_saves(const std::string& script, bool all) {
   const ScriptLaunch launch;
-  launch.folder.write("program.sh",
-                      "trap 'trap \"\" TERM; sleep 1.5; echo saved; exit 0' TERM\n"
-                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  write_program(launch, "trap 'trap \"\" TERM; sleep 1.5; echo saved; exit 0' TERM");
   ChildProcess process(launch.script_command({"--grace=60"}, script), launch.options());
   const pid_t program = launch.pid_in("up"), shell = parent_of(program);
   if (all)
@@ -107,9 +106,7 @@ TEST_CASE("hunt 108: the program of an interactive bash, which ignores SIGTERM, 
   if (const UniqueFd terminal(::open("/dev/tty", O_RDONLY | O_CLOEXEC)); terminal)
     LEAVE_OUT("an interactive bash would use the terminal of this test");
   const ScriptLaunch launch;
-  launch.folder.write("program.sh",
-                      "trap 'echo saved; exit 0' TERM\n"
-                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  write_program(launch, "trap 'echo saved; exit 0' TERM");
   ChildProcess process(
       launch.script_command({"--grace=60"}, "exec bash --norc -ic 'sh program.sh; echo end'\n"),
       launch.options());
@@ -123,9 +120,7 @@ TEST_CASE("hunt 108: the program of an interactive bash, which ignores SIGTERM, 
 
 TEST_CASE("hunt 105: a shell below the shell of a rank does not go on when its program has saved") {
   const ScriptLaunch launch;
-  launch.folder.write("program.sh",
-                      "trap 'sleep 0.2; echo saved; exit 0' TERM\n"
-                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  write_program(launch, "trap 'sleep 0.2; echo saved; exit 0' TERM");
   launch.folder.write("inner.sh", "sh program.sh" + kReader + "\nsh program.sh\necho trained > done\n");
   ChildProcess process(launch.script_command({"--grace=60"}, "bash inner.sh\necho end\n"), launch.options());
   const pid_t program = launch.pid_in("up");
@@ -139,9 +134,7 @@ TEST_CASE("hunt 105: a shell below the shell of a rank does not go on when its p
 
 TEST_CASE("hunt 105: after Ctrl-C, a shell without a handler does not go on when its program has saved") {
   const ScriptLaunch launch;
-  launch.folder.write("program.sh",
-                      "trap 'sleep 0.2; echo saved; exit 0' INT\n"
-                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  write_program(launch, "trap 'sleep 0.2; echo saved; exit 0' INT");
   launch.folder.write("run.sh", "bash program.sh\necho trained > done\n");
   ChildProcess process(launch.script_command({"--grace=60"}, "exec flock lock dash run.sh\n"),
                        launch.options());
@@ -154,9 +147,7 @@ TEST_CASE("hunt 105: after Ctrl-C, a shell without a handler does not go on when
 
 TEST_CASE("hunt 105: a shell that reads what its program prints stays until the program has saved") {
   const ScriptLaunch launch;
-  launch.folder.write("program.sh",
-                      "trap 'sleep 0.2; echo printed; echo yes > saved; exit 0' TERM\n"
-                      "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n");
+  write_program(launch, "trap 'sleep 0.2; echo printed; echo yes > saved; exit 0' TERM");
   launch.folder.write("inner.sh", "text=$(sh program.sh)\n");
   ChildProcess process(launch.script_command({"--grace=60"}, "bash inner.sh\necho end\n"), launch.options());
   launch.pid_in("up");

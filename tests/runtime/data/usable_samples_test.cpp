@@ -137,7 +137,7 @@ TEST_CASE("the disk may fail for one sample in a thousand, four reads each") {
               [&] { read(samples, 7); });
 }
 
-TEST_CASE("a device that fails to decode is no fault of a sample") {
+TEST_CASE("an error of the device ends the run, also if bad samples are skipped") {
   NotingSet set(5000, {3});
   set.kind_of_problem = ErrorKind::internal;
   UsableSamples samples(set, kSkip);

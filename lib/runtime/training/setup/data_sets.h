@@ -29,7 +29,7 @@ struct DataSets {
   DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes);
 };
 
-// For the share of data.test of this rank, whose device takes the batches and outlives the loader.
+// For this rank's share of data.test. `device` takes the batches, and outlives the loader.
 LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env, Device& device);
 
 struct Loaders {
