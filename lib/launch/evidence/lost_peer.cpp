@@ -13,9 +13,9 @@ namespace fleetrun::launch {
 namespace {
 
 // Of the C library (errno), gloo (transport/tcp), PyTorch (TCPStore.cpp, socket.cpp, ProcessGroupGloo.cpp, ProcessGroupNCCL.cpp), NCCL
-// (ncclGetErrorString, socket.cc, net_ib.cc, proxy.cc), gRPC, JAX's coordination service, Horovod, TensorFlow, PaddlePaddle, and Python's
-// asyncio.
-constexpr std::array<std::string_view, 41> kSignsOfLoss = {"Connection closed by",
+// (ncclGetErrorString, socket.cc, net_ib.cc, proxy.cc), gRPC, JAX's coordination service, Horovod, TensorFlow, PaddlePaddle, Python's
+// asyncio, and ranks of the embedded runtime that share memory (SharedMeeting).
+constexpr std::array<std::string_view, 45> kSignsOfLoss = {"Connection closed by",
                                                            "onnection reset",
                                                            "Broken pipe",
                                                            "onnection refused",
@@ -55,7 +55,11 @@ constexpr std::array<std::string_view, 41> kSignsOfLoss = {"Connection closed by
                                                            "IncompleteReadError",
                                                            "TimeoutError: timed out",
                                                            "TCP receive error",
-                                                           "TCP send error"};
+                                                           "TCP send error",
+                                                           "(its process has ended)",
+                                                           "(it has left)",
+                                                           "(so did rank ",
+                                                           "where it waited for this rank"};
 constexpr std::size_t kAbortWords = 8 * 1024;  // bytes: of an abort, with its stack
 constexpr std::size_t kExitWords = 2 * 1024;   // bytes: "error: Connection closed by peer", and a good-bye
 constexpr std::size_t kLinesBefore = 3;        // an exception: "all_reduce failed: Connection closed by peer"

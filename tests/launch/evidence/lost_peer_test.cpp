@@ -68,6 +68,21 @@ TEST_CASE("a lost peer that the rank survived does not count") {
                             exited(3)));
 }
 
+// SharedMeeting writes these. The neighbour itself may have lost a rank on another node.
+TEST_CASE("a rank of the embedded runtime that waited for a neighbour which is gone tells of a lost peer") {
+  const std::string begin = "rank 3: error: rank 3: collective 66, broadcast of 3080 f32 from rank 2: ";
+  const std::string end = "\n  while running all_reduce (f2.weight@GRAD)\n";
+  for (const char* const words :
+       {"waited for rank 2 (its process has ended)", "waited for rank 2 (it has left)",
+        "waited for rank 0 (so did rank 2, in collective 33)",
+        "rank 2 failed in collective 33, where it waited for this rank"}) {
+    CAPTURE(words);
+    CHECK(ends_with_lost_peer(begin + words + end, exited(75)));
+  }
+  CHECK_FALSE(ends_with_lost_peer(begin + "waited for rank 2 (nothing for 300 s; last seen in collective 65)" + end,
+                                  exited(75)));
+}
+
 TEST_CASE("the cause of a chain is kept: what was being handled, and the first exception") {
   const std::string cleanup = traceback("9", "read", "KeyError: 'path'") + kHandling +
                               traceback("12", "close", kReset) + kHandling +
