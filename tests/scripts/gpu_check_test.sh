@@ -31,6 +31,7 @@ export WORKERS=$work/workers
 # 1000 of 10000 MiB are used, and 4600 more while a worker lives.
 program "$tools/nvidia-smi" 'case "$*" in
   -L) echo "GPU 0: Stand-in" ;;
+  *query-gpu=name\ *) echo "NVIDIA H200" ;;
   *memory.used*) used=1000; for pid in $(cat "$WORKERS" 2>/dev/null); do kill -0 "$pid" 2>/dev/null && used=5600; done; echo $used ;;
   *memory.total*) echo 10000 ;;
   *) echo "Stand-in, 1.0" ;;
@@ -50,15 +51,21 @@ for line in 'device_test on cuda:0 as nhwc' 'ranks_test on cuda:0 as nchw' 'batc
   'wanted 0.5 of 9000 MiB; taken at most: 4600 MiB' '20 1.50000 1.50000 0' 'resnet50 --device cuda:0' \
   'skipped: this machine has 1' 'FLEETRUN_TF32=1 FLEETRUN_STEP_OPS=0 BUILD/bin/step_speed WORK/resnet50.json 64 50' \
   'FLEETRUN_TF32=0 FLEETRUN_STEP_OPS=1 BUILD/bin/step_speed WORK/resnet50.json 256 50' 'amp_configs.dtype=fp16`' \
-  'torch_step_gpu.py 256 bf16 compiled 50' 'lenet, bf16, 20 steps' '| bf16 | 256 | 123.4 | 101.5 | compiled | 1.216 | 3.0 |'; do
+  'torch_step_gpu.py 256 bf16 compiled 50' 'lenet, bf16, 20 steps' '| bf16 | 256 | 123.4 | 101.5 | compiled | 1.216 | 3.0 |' \
+  'bench/gpu_model H200 speeds WORK/speed.txt' 'skipped: FLEETRUN_PHOTOS names no list of image files' \
+  'FLEETRUN_NCCL_REGISTER=1'; do
   check "the result has: $line" grep -qF -- "$line" "$work/result.md"
 done
+
+touch "$work/photos.txt"
+FLEETRUN_PHOTOS=$work/photos.txt "$source/scripts/gpu_check" --only images "$build" "$work/images.md" >"$work/out.txt" 2>&1
+check "photographs are decoded in both ways" test "$(grep -c 'data.use_dali=\(true\|false\).*ended with 0' "$work/images.md")" = 4
 
 program "$build/bin/ranks_test" 'echo "rank 1 differs"; exit 1'
 "$source/scripts/gpu_check" "$build" "$work/failed.md" >"$work/out.txt" 2>&1
 check "a step that fails fails the check" test $? = 1
 check "and its output is kept" grep -q 'rank 1 differs' "$work/failed.md"
-check "and it is counted, once for each layout" grep -q ' 2 failed' "$work/out.txt"
+check "and it is counted, once for each layout, and with registered gradients" grep -q ' 3 failed' "$work/out.txt"
 
 export RESULT=$work/early.md
 program "$build/bin/ranks_test" 'cp "$RESULT" "$RESULT.seen"'
@@ -96,6 +103,7 @@ program "$work/packed/programs/device_test" 'echo "libraries: $LD_LIBRARY_PATH"'
 "$work/packed/scripts/gpu_check" "$work/packed" >"$work/out.txt" 2>&1
 check "what was packed works by itself" test $? = 0
 check "with its libraries" grep -q "^libraries: $work/packed/lib" "$work/packed/docs/gpu-results.md"
+check "and its model" test -x "$work/packed/bench/gpu_model"
 check "and has its vectors and its result" grep -q '^/.*/packed/tests/runtime/ops/vectors/fc.safetensors$' \
   "$work/packed/docs/gpu-results.md"
 

@@ -247,6 +247,8 @@ std::vector<std::string> CudaDevice::choices() const {
   if (options_.exhaustive_search)
     lines.push_back(fmt::format("convolutions: #searched={}, #cache hits={}", algorithms_.searches(),
                                 algorithms_.hits()));
+  if (const std::size_t bytes = nccl_buffers_.bytes(); bytes > 0)
+    lines.push_back(fmt::format("gradients: {:.1f} MB are registered with NCCL", static_cast<double>(bytes) / 1e6));
   if (!image_decoder_.empty()) lines.push_back(image_decoder_);
   return lines;
 }
@@ -279,20 +281,26 @@ std::size_t CudaDevice::free_bytes() const {
   return free;
 }
 
-std::unique_ptr<comm::Memory> CudaDevice::allocate(std::size_t bytes) {
-  std::unique_ptr<comm::Memory> memory;
-  if (pool_) {
-    const auto offset = pool_->take(bytes);
-    if (!offset)
-      throw Error(
-          ErrorKind::os,
-          fmt::format("{} bytes do not fit into the device memory that was taken at the start; {} are free",
-                      bytes, pool_->largest_free()),
-          "FLAGS_fraction_of_gpu_memory_to_use says how much is taken");
-    memory = std::make_unique<PieceOfPool>(*pool_, share_.get(), *offset);
-  } else {
-    memory = std::make_unique<OwnMemory>(bytes);
-  }
+std::unique_ptr<comm::Memory> CudaDevice::allocate(std::size_t bytes) { return zeroed(take(bytes), bytes); }
+
+std::unique_ptr<comm::Memory> CudaDevice::allocate_for_collectives(std::size_t bytes) {
+  if (!options_.register_buffers) return allocate(bytes);
+  return nccl_buffers_.hold(zeroed(pool_ ? take(bytes) : take_nccl_memory(bytes), bytes), bytes);
+}
+
+std::unique_ptr<comm::Memory> CudaDevice::take(std::size_t bytes) {
+  if (!pool_) return std::make_unique<OwnMemory>(bytes);
+  const auto offset = pool_->take(bytes);
+  if (!offset)
+    throw Error(
+        ErrorKind::os,
+        fmt::format("{} bytes do not fit into the device memory that was taken at the start; {} are free",
+                    bytes, pool_->largest_free()),
+        "FLAGS_fraction_of_gpu_memory_to_use says how much is taken");
+  return std::make_unique<PieceOfPool>(*pool_, share_.get(), *offset);
+}
+
+std::unique_ptr<comm::Memory> CudaDevice::zeroed(std::unique_ptr<comm::Memory> memory, std::size_t bytes) {
   for (const auto& each : streams_)
     wait_for(each.get());  // who had a piece of the pool may still be at work in it
   const cudaStream_t compute = stream(runtime::kComputeStream);

@@ -13,6 +13,7 @@
 #include "cuda/logic/memory_pool.h"
 #include "cuda/plugin/check.h"
 #include "cuda/plugin/launch.h"
+#include "cuda/plugin/nccl_buffers.h"
 #include "runtime/kernels/plugin.h"
 
 namespace fleetrun::cuda {
@@ -33,6 +34,8 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::vector<std::string> choices() const override;
   const runtime::KernelTable& kernels() const override { return kernels_; }
   std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override;
+  // The same, registered with all communicators if the options say so.
+  std::unique_ptr<comm::Memory> allocate_for_collectives(std::size_t bytes);
   std::size_t gradient_alignment() const override { return 256; }  // bytes
   void to_plain(const runtime::Value& value, const void* data, void* plain) override;
   void from_plain(const runtime::Value& value, const void* plain, void* data) override;
@@ -45,6 +48,8 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   void drop_recordings();
 
   const runtime::PluginOptions& options() const { return options_; }
+  bool is_recording() const { return is_recording_; }
+  NcclBuffers& nccl_buffers() { return nccl_buffers_; }
   cudaStream_t stream(int stream) const { return streams_.at(static_cast<std::size_t>(stream)).get(); }
   std::size_t free_bytes() const;  // that one more piece of memory may have
 
@@ -84,6 +89,8 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::unique_ptr<runtime::Recording> end_recording() override;
 
   void take_share(double fraction);
+  std::unique_ptr<comm::Memory> take(std::size_t bytes);
+  std::unique_ptr<comm::Memory> zeroed(std::unique_ptr<comm::Memory> memory, std::size_t bytes);
   void keep_algorithms();
   template <typename State>
   void wait_until_done(const State& state);
@@ -96,6 +103,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::unique_ptr<cublasLtContext, Destroy<cublasLtDestroy>> cublas_;
   std::unique_ptr<void, Destroy<cudaFree>> share_;  // of memory_fraction
   std::unique_ptr<MemoryPool> pool_;                // of that
+  NcclBuffers nccl_buffers_;
   std::mutex libraries_;
   AlgorithmCache algorithms_;
   std::vector<LabelWatch> labels_;

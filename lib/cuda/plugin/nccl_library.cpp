@@ -124,6 +124,7 @@ class NcclLibrary : public CollectiveLibrary {
   }
 
   void begin(const Collective& collective) override {
+    if (!device_.is_recording()) note(device_.nccl_buffers().register_with(comm_));
     void* const buffer = buffer_.bring(device_, stream_, collective.buffer);
     void* const mine = mine_.bring(device_, stream_, collective.mine);
     note(call(collective, buffer, mine));
@@ -164,6 +165,7 @@ class NcclLibrary : public CollectiveLibrary {
     } catch (const std::system_error&) {  // the system refuses another thread
       device_.drop_recordings();
     }
+    device_.nccl_buffers().forget(comm_);
     ncclCommAbort(comm_);
     if (dropping.joinable()) dropping.join();
     comm_ = nullptr;
@@ -176,7 +178,9 @@ class NcclLibrary : public CollectiveLibrary {
     compute_->hold_back(number_);
   }
 
-  std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override { return device_.allocate(bytes); }
+  std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override {
+    return device_.allocate_for_collectives(bytes);
+  }
 
  private:
   ncclResult_t call(const Collective& collective, void* buffer, void* mine) {
@@ -215,6 +219,7 @@ class NcclLibrary : public CollectiveLibrary {
   // What was sent last may still be on its way to others: finalizing waits for that.
   void end() {
     constexpr auto kFinalizeDeadline = std::chrono::seconds(5);
+    device_.nccl_buffers().deregister_from(comm_);
     const auto deadline = std::chrono::steady_clock::now() + kFinalizeDeadline;
     note(ncclCommFinalize(comm_));
     State state = calls();

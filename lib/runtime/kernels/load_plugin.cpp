@@ -18,6 +18,7 @@ constexpr const char* kTf32Override = "NVIDIA_TF32_OVERRIDE";  // 0 forbids it t
 constexpr const char* kLayout = "FLEETRUN_LAYOUT";
 constexpr const char* kDeterministic = "FLAGS_cudnn_deterministic";  // PaddlePaddle's name; there it is off
 constexpr const char* kGraphs = "FLEETRUN_CUDA_GRAPHS";
+constexpr const char* kRegister = "FLEETRUN_NCCL_REGISTER";
 constexpr const char* kNvjpeg = "FLEETRUN_NVJPEG";
 constexpr const char* kCpuHint = "choose --device=cpu";
 
@@ -62,6 +63,12 @@ bool read_channels_last(const Environment& environment, bool matrix_units) {
   if (text != "nchw" && text != "nhwc")
     throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be nchw or nhwc", kLayout, text));
   return text == "nhwc";
+}
+
+// Then each collective works on the same gradients on all ranks.
+bool ranks_hold_the_same(const job::StrategySpec& strategy) {
+  return !strategy.sharding && !strategy.pipeline &&
+         strategy.build_strategy.reduce_strategy == job::ReduceStrategy::AllReduce;
 }
 
 int read_index(const std::string& device) {
@@ -113,6 +120,7 @@ PluginOptions plugin_options(const std::string& device, const job::StrategySpec&
           .tf32 = tf32,
           .channels_last = read_channels_last(environment, tf32 || strategy.amp),
           .record_steps = read_switch(environment, kGraphs, "1"),
+          .register_buffers = read_switch(environment, kRegister, "0") && ranks_hold_the_same(strategy),
           .image_library = environment.get_or(kNvjpeg, "")};
 }
 

@@ -9,7 +9,7 @@
 namespace fleetrun::runtime {
 
 // Goes up with every change to what a plug-in sees of us: Device, Streams, Kernel, Communicator, this file.
-constexpr int kPluginAbi = 13;
+constexpr int kPluginAbi = 14;
 
 // What a job says about the device.
 struct PluginOptions {
@@ -24,6 +24,7 @@ struct PluginOptions {
   bool tf32 = false;           // matrix units may round inputs of convolutions and fc to 10 bits
   bool channels_last = false;  // images lie as [N, H, W, C] between convolutions
   bool record_steps = true;  // a step is given to the device as one recording (a CUDA graph), where it can be
+  bool register_buffers = false;  // gradients lie in memory from which a communicator sends without a copy
   std::string image_library;  // the file of the library that decodes images; "": that of the system
 };
 

@@ -9,6 +9,7 @@ struct Counts {
   std::int64_t kernels = 0;                      // of our own
   std::int64_t cudnn = 0, cublas = 0, nccl = 0;  // calls that give work to a stream
   std::int64_t nvjpeg = 0;                       // the same
+  std::int64_t registered = 0;                   // of the calls of NCCL: those on memory registered with it
   std::int64_t fills = 0;                        // of memory of the device
   std::int64_t moves = 0;                        // from memory of the device to other memory of the device
   std::int64_t uploads = 0, uploaded_bytes = 0;  // to the device

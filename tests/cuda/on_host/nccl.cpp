@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -54,6 +55,7 @@ struct ncclComm {
   std::atomic<bool> given_up = false;
   bool broken = false, leaves = false;
   const std::shared_ptr<int> recordings = std::make_shared<int>();  // kept by those that have its collectives
+  std::map<const std::byte*, std::size_t> registered;               // memory -> bytes
 
   ~ncclComm() {
     ::munmap(shared, bytes());
@@ -64,6 +66,11 @@ struct ncclComm {
   Head& head() const { return *reinterpret_cast<Head*>(shared); }
   bool have_arrived(std::uint64_t times) const {
     return head().arrivals >= times * static_cast<std::uint64_t>(size);
+  }
+  bool has_registered(const Brought& brought) const {
+    const auto* const from = static_cast<const std::byte*>(brought.from);
+    auto next = registered.upper_bound(from);
+    return next != registered.begin() && from + brought.bytes <= std::prev(next)->first + std::prev(next)->second;
   }
   bool all_leave() const { return head().leaving == static_cast<std::uint64_t>(size); }
   std::byte* place_of(int whose) const {
@@ -84,6 +91,12 @@ struct ncclComm {
 };
 
 namespace {
+
+// How many communicators have registered a piece of memory of ncclMemAlloc.
+std::map<const void*, int>& pieces_of_nccl() {
+  static std::map<const void*, int> pieces;
+  return pieces;
+}
 
 std::shared_ptr<ncclComm>* handle_of(ncclComm_t comm) {
   return reinterpret_cast<std::shared_ptr<ncclComm>*>(comm);
@@ -119,8 +132,11 @@ ncclResult_t collective(ncclComm_t given, const Brought& brought, cudaStream_t s
   if (brought.bytes > kMostBytes) on_host::refuse("a collective of so many bytes");
   on_host::expect_reachable(brought.from, brought.bytes, "a collective");
   const bool recorded = on_host::keep_in_recording(stream, comm->recordings);
+  const bool registered = comm->has_registered(brought);
+  if (registered && !recorded) ++on_host::counts().registered;
   // A recorded collective gets its number each time it is done. All ranks have recorded it, or none has.
-  const auto work = [comm, brought, take, doing = brought.bytes << 1U | (recorded ? 1U : 0U),
+  const std::uint64_t doing = brought.bytes << 2U | (registered ? 2U : 0U) | (recorded ? 1U : 0U);
+  const auto work = [comm, brought, take, doing,
                      number = std::optional<std::uint64_t>(), arrived = false, looks = 0]() mutable {
     if (comm->given_up) return true;
     if (!number) number = comm->collectives++;
@@ -135,7 +151,9 @@ ncclResult_t collective(ncclComm_t given, const Brought& brought, cudaStream_t s
     if (!comm->have_arrived(before + 1)) return on_host::wait_for_other_process(looks);
     for (int other = 0; other < comm->size; ++other)
       if (comm->head().doing[static_cast<std::size_t>(other)] != doing)
-        on_host::refuse("ranks do different collectives, or one of them has recorded it and another has not");
+        on_host::refuse(
+            "ranks do different collectives, or one of them has recorded it, or registered its memory, and "
+            "another has not");
     take(*comm);
     ++comm->head().arrivals;
     return true;
@@ -209,14 +227,50 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t given, ncclResult_t* error) {
   return ncclSuccess;
 }
 
+ncclResult_t ncclMemAlloc(void** data, std::size_t bytes) {
+  const std::lock_guard lock(on_host::machine());
+  if (cudaMalloc(data, bytes) != cudaSuccess) return ncclUnhandledCudaError;
+  pieces_of_nccl()[*data] = 0;
+  return ncclSuccess;
+}
+ncclResult_t ncclMemFree(void* data) {
+  const std::lock_guard lock(on_host::machine());
+  const auto found = pieces_of_nccl().find(data);
+  if (found == pieces_of_nccl().end()) on_host::refuse("ncclMemFree is given memory that NCCL did not take");
+  if (found->second != 0) on_host::refuse("memory is freed while a communicator has it registered");
+  pieces_of_nccl().erase(found);
+  return cudaFree(data) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+ncclResult_t ncclCommRegister(ncclComm_t given, void* data, std::size_t bytes, void** handle) {
+  const std::lock_guard lock(on_host::machine());
+  ncclComm& comm = **handle_of(given);
+  if (!comm.have_arrived(1)) on_host::refuse("memory is registered before all ranks have joined");
+  on_host::expect_reachable(data, bytes, "ncclCommRegister");
+  if (!comm.registered.emplace(static_cast<std::byte*>(data), bytes).second)
+    on_host::refuse("memory is registered twice with a communicator");
+  if (const auto found = pieces_of_nccl().find(data); found != pieces_of_nccl().end()) ++found->second;
+  *handle = data;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDeregister(ncclComm_t given, void* handle) {
+  const std::lock_guard lock(on_host::machine());
+  if ((*handle_of(given))->registered.erase(static_cast<std::byte*>(handle)) != 1)
+    on_host::refuse("memory is deregistered that was not registered");
+  if (const auto found = pieces_of_nccl().find(handle); found != pieces_of_nccl().end()) --found->second;
+  return ncclSuccess;
+}
+
 ncclResult_t ncclCommFinalize(ncclComm_t given) {
   ncclComm& comm = **handle_of(given);
+  if (!comm.registered.empty()) on_host::refuse("a communicator ends, and memory is registered with it");
   comm.leaves = true;
   ++comm.head().leaving;
   return ncclInProgress;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   (*handle_of(comm))->given_up = true;
+  for (const auto& [data, bytes] : (*handle_of(comm))->registered)
+    if (const auto found = pieces_of_nccl().find(data); found != pieces_of_nccl().end()) --found->second;
   wait_for_recordings(**handle_of(comm));
   delete handle_of(comm);
   return ncclSuccess;

@@ -213,6 +213,11 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 cudaError_t cudaMalloc(void** data, std::size_t bytes) { return make_piece(data, bytes, true); }
 cudaError_t cudaFree(void* data) { return free_piece(data); }
+cudaError_t cudaDeviceSynchronize() {
+  const std::lock_guard lock(cuda().mutex);
+  cuda().go_on();
+  return cudaSuccess;
+}
 cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) { return make_piece(data, bytes, false); }
 cudaError_t cudaFreeHost(void* data) { return free_piece(data); }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* data) {

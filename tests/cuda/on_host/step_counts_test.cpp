@@ -50,8 +50,8 @@ Counts counted(const std::function<void()>& work) {
   work();
   Counts more = counts();
   for (const auto count :
-       {&Counts::kernels, &Counts::cudnn, &Counts::cublas, &Counts::nccl, &Counts::fills, &Counts::moves,
-        &Counts::uploads, &Counts::uploaded_bytes, &Counts::downloads, &Counts::downloaded_bytes,
+       {&Counts::kernels, &Counts::cudnn, &Counts::cublas, &Counts::nccl, &Counts::registered, &Counts::fills,
+        &Counts::moves, &Counts::uploads, &Counts::uploaded_bytes, &Counts::downloads, &Counts::downloaded_bytes,
         &Counts::recorded, &Counts::graph_launches, &Counts::waits, &Counts::allocations})
     more.*count -= before.*count;
   return more;
@@ -60,11 +60,12 @@ Counts counted(const std::function<void()>& work) {
 // A device with room for the network, which computes nothing: that would take minutes.
 class Device50 {
  public:
-  Device50(const job::StrategySpec& strategy, bool records) {
+  Device50(const job::StrategySpec& strategy, bool records, bool registers = false) {
     ::setenv("FLEETRUN_ON_HOST_MEBIBYTES", "1024", 1);
     ::setenv("FLEETRUN_ON_HOST_COMPUTE", "0", 1);
     Environment environment;
     environment.set("FLEETRUN_CUDA_GRAPHS", records ? "1" : "0");
+    environment.set("FLEETRUN_NCCL_REGISTER", registers ? "1" : "0");
     device_ = load_plugin(FLEETRUN_CUDA_PLUGIN).make_device(plugin_options("cuda:0", strategy, environment));
     device_->enter_thread(1);
   }
@@ -290,25 +291,40 @@ std::vector<Choice> choices_of_ranks() {
            }}};
 }
 
-// Of the first of two ranks, as its process counts it.
-std::string work_of_ranks(const Choice& choice, bool amp, bool records) {
-  const TemporaryFolder folder;
+struct StepOfRanks {
+  bool amp = false, records = false, registers = false;
+};
+
+// Shows `look` a step of each of two ranks, in its process, which counts it. If `look` throws, the test fails.
+void count_of_ranks(const Choice& choice, const StepOfRanks& kind,
+                    const std::function<void(int rank, const Counts& step)>& look) {
   testing::ProcessWorld ranks(2, [&](comm::World& world) {
-    job::JobSpec job = resnet50(amp);
+    job::JobSpec job = resnet50(kind.amp);
     choice.set(job.strategy);
     job.strategy = job::settle_strategy(job.strategy, {.all = 2, .of_node = 2, .gpu = true}).strategy;
-    Device50 device(job.strategy, records);
+    Device50 device(job.strategy, kind.records, kind.registers);
     const TrainingCommunicators communicators(job.strategy, world, *device);
     Steps steps(job, *device, communicators.all());
     Counts step;
     for (int i = 0; i < 5; ++i) step = steps.next();  // two are recorded
-    if (step.graph_launches != (records ? 1 : 0)) throw std::runtime_error("is the step recorded?");
+    if (step.graph_launches != (kind.records ? 1 : 0)) throw std::runtime_error("is the step recorded?");
     if (step.allocations != 0) throw std::runtime_error("a step allocates memory");
-    folder.write(
-        std::to_string(world.env.rank),
-        fmt::format(" | {} | {} | {}", step.kernels + step.cudnn + step.cublas, step.nccl, step.waits));
+    const std::vector<std::string> lines = (*device).choices();
+    const bool told = std::ranges::any_of(
+        lines, [](const std::string& line) { return line.starts_with("gradients: ") && line.ends_with(" registered with NCCL"); });
+    if (told != kind.registers) throw std::runtime_error("what the device says about registered memory");
+    look(world.env.rank, step);
   });
   for (const int rank : {1, 0}) REQUIRE(ranks.wait(rank) == 0);
+}
+
+std::string work_of_ranks(const Choice& choice, bool amp, bool records) {
+  const TemporaryFolder folder;
+  count_of_ranks(choice, {.amp = amp, .records = records}, [&](int rank, const Counts& step) {
+    folder.write(
+        std::to_string(rank),
+        fmt::format(" | {} | {} | {}", step.kernels + step.cudnn + step.cublas, step.nccl, step.waits));
+  });
   return folder.read("0");
 }
 
@@ -320,6 +336,26 @@ TEST_CASE("the table of docs/cuda.md about a step of two ranks is what CUDA on t
     check_in_document("| " + choice.text + ", repeated from a CUDA graph" +
                       work_of_ranks(choice, false, true) + work_of_ranks(choice, true, true) + " |");
   }
+}
+
+TEST_CASE("with FLEETRUN_NCCL_REGISTER=1 all gradients are summed in memory that NCCL has registered") {
+  std::vector<Choice> choices = choices_of_ranks();
+  // These have collectives of other values, too: statistics and parameters.
+  std::erase_if(choices, [](const Choice& choice) {
+    return choice.text.starts_with("`sync_batch_norm") || choice.text.ends_with("=Reduce`");
+  });
+  choices.push_back({"`nccl_comm_num=2`", [](job::StrategySpec& strategy) { strategy.nccl_comm_num = 2; }});
+  for (const Choice& choice : choices)
+    for (const bool amp : {false, true}) {
+      if (amp && !choice.with_amp) continue;
+      CAPTURE(choice.text);
+      CAPTURE(amp);
+      count_of_ranks(choice, {.amp = amp, .registers = true}, [](int, const Counts& step) {
+        if (step.registered != step.nccl)
+          throw std::runtime_error(
+              fmt::format("{} of {} collectives are registered", step.registered, step.nccl));
+      });
+    }
 }
 
 }  // namespace

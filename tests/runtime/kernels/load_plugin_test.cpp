@@ -66,6 +66,7 @@ TEST_CASE("device, strategy and environment become the options of the plug-in") 
   CHECK(plain.memory_fraction == 0);
   CHECK_FALSE(plain.tf32);
   CHECK(plain.record_steps);
+  CHECK_FALSE(plain.register_buffers);
   CHECK(plain.deterministic);
   CHECK(plain.wait_for_collectives);
   CHECK_FALSE(plain.channels_last);
@@ -75,13 +76,16 @@ TEST_CASE("device, strategy and environment become the options of the plug-in") 
   environment.set("FLEETRUN_TF32", "1");
   environment.set("FLEETRUN_LAYOUT", "nhwc");
   environment.set("FLEETRUN_CUDA_GRAPHS", "0");
+  environment.set("FLEETRUN_NCCL_REGISTER", "1");
   environment.set("FLAGS_cudnn_deterministic", "False");
+  CHECK(plugin_options("cuda:0", strategy, environment).register_buffers);
   strategy.pipeline = true;
   const PluginOptions more = plugin_options("cuda:0", strategy, environment);
   CHECK(more.memory_fraction == doctest::Approx(0.92));
   CHECK(more.tf32);
   CHECK(more.channels_last);
   CHECK_FALSE(more.record_steps);
+  CHECK_FALSE(more.register_buffers);  // a stage has other gradients than its neighbour
   CHECK_FALSE(more.deterministic);
   CHECK_FALSE(more.wait_for_collectives);
   CHECK(more.image_library == "/opt/libnvjpeg.so.13");

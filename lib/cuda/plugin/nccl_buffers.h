@@ -1,0 +1,47 @@
+// Memory that is registered with NCCL's communicators: they can send from it directly, and need not copy into buffers of their own.
+// https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/bufferreg.html wants that all ranks register what a collective works on, or
+// none does. So what cannot be registered is an error, and never ordinary memory instead.
+#pragma once
+#include <nccl.h>
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "comm/collective/communicator.h"
+
+namespace fleetrun::cuda {
+
+// Takes new memory from NCCL, which some connections (NVLink SHARP) want. Not zeroed. Throws Error(os) when there is not enough.
+std::unique_ptr<comm::Memory> take_nccl_memory(std::size_t bytes);
+
+// Any thread may use it. It outlives the memory that it holds.
+class NcclBuffers {
+ public:
+  // From now on `memory` is registered until it is freed.
+  std::unique_ptr<comm::Memory> hold(std::unique_ptr<comm::Memory> memory, std::size_t bytes);
+
+  // All memory that is alive, with a communicator that all ranks have joined. Does nothing for what is registered already.
+  ncclResult_t register_with(ncclComm_t communicator);
+  void deregister_from(ncclComm_t communicator);  // which then ends
+  void forget(ncclComm_t communicator);           // it was aborted, and its registrations with it
+
+  std::size_t bytes() const;  // that it holds
+
+ private:
+  class Held;
+  struct Buffer {
+    void* data;
+    std::size_t bytes;
+    std::map<ncclComm_t, void*> handles;  // by the communicator that has registered it
+  };
+
+  void free(std::list<Buffer>::iterator buffer);
+
+  mutable std::mutex mutex_;
+  std::list<Buffer> buffers_;
+};
+
+}  // namespace fleetrun::cuda
