@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,18 +30,38 @@ std::string make_folder(const std::string& name, const Environment& environment)
   return path;
 }
 
+struct Asked {
+  launch::LaunchOptions options;
+  std::optional<launch::Allocation> allocation;
+};
+
+Asked read_words(const std::vector<std::string>& words, const Environment& environment) {
+  const launch::SchedulerFacts facts = {
+      environment, [](const std::string& path) { return read_file(path, launch::kMostListBytes); }};
+  Asked asked;
+  asked.options = launch::parse_launch_options(
+                      words, environment, launch::CalledAs::fleetrun, {},
+                      [&](launch::LaunchOptions& some) { asked.allocation = settle_nodes(some, facts); })
+                      .options;
+  return asked;
+}
+
 }  // namespace
+
+void tell_other_nodes(const launch::FoundFlags& found, const Environment& environment, const Error& error) {
+  try {
+    launch::tell_other_nodes(read_words(words_of_run(found, ""), environment).options, environment, error);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): its flags do not say where the others are
+  }
+}
 
 AnsweringRun::AnsweringRun(const launch::FoundFlags& found, const std::string& flag, const std::string& name,
                            const std::vector<AnswerFile>& answers, const Environment& environment)
     : environment_(environment), words_({flag}) {
   for (const std::string& word : words_of_run(found, "")) words_.push_back(word);
-  const launch::SchedulerFacts facts = {
-      environment, [](const std::string& path) { return read_file(path, launch::kMostListBytes); }};
-  options_ = launch::parse_launch_options(
-                 words_, environment, launch::CalledAs::fleetrun, {},
-                 [&](launch::LaunchOptions& some) { allocation_ = settle_nodes(some, facts); })
-                 .options;
+  Asked asked = read_words(words_, environment);
+  options_ = std::move(asked.options);
+  allocation_ = std::move(asked.allocation);
   temporary_ = options_.log_dir.origin == launch::Origin::fallback;
   if (temporary_) options_.log_dir.value = make_folder(name, environment);
   folder_ = options_.log_dir.value;

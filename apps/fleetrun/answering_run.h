@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error/error.h"
 #include "base/run/answer_files.h"
 #include "base/system/environment.h"
 #include "launch/cli/flags/launch_options.h"
@@ -11,6 +12,9 @@
 #include "launch/schedulers/allocation.h"
 
 namespace fleetrun {
+
+// For a subcommand that cannot begin its run: the other nodes, if `found` names some, do not wait for this one then. Throws nothing.
+void tell_other_nodes(const launch::FoundFlags& found, const Environment& environment, const Error& error);
 
 class AnsweringRun {
  public:

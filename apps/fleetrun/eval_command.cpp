@@ -190,6 +190,15 @@ Evaluation find_evaluation(const FoundFlags& found) {
   return found.rest.front().ends_with(".json") ? of_job(found) : of_model(found);
 }
 
+Evaluation find_evaluation_or_tell(const FoundFlags& found, const Environment& environment) {
+  try {
+    return find_evaluation(found);
+  } catch (const Error& error) {
+    tell_other_nodes(found, environment, error);
+    throw;
+  }
+}
+
 int evaluate(Evaluation& evaluation, const FoundFlags& found, const Environment& environment) {
   FoundFlags of_run = found;
   of_run.rest = evaluation.job;
@@ -212,7 +221,7 @@ void leave_folder(Evaluation& evaluation) {
 }  // namespace
 
 int run_eval_command(const FoundFlags& found, const Environment& environment) {
-  Evaluation evaluation = find_evaluation(found);
+  Evaluation evaluation = find_evaluation_or_tell(found, environment);
   try {
     const int code = evaluate(evaluation, found, environment);
     if (code != 0) leave_folder(evaluation);

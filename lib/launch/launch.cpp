@@ -158,15 +158,6 @@ int run_under_guard(const RunPlan& plan, OtherNodes* others = nullptr) {
   return code;
 }
 
-// Nothing starts here, and the other nodes of the run wait for this one.
-void tell_others(const LaunchOptions& options, const Environment& environment, const Error& error) {
-  if (!asks_for_several_nodes(options) || !options.dry_run.value.empty()) return;
-  try {
-    tell_first_node(*find_members(options, probe_host()), options, environment, error);
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): this node does not know where the others are
-  }
-}
-
 void note_useless_console(LaunchOptions& options) {
   if (!options.interactive.value || options.console.origin == Origin::fallback) return;
   options.notes.push_back(fmt::format("{} has no effect with {}; fleetrun logs shows the output of the ranks",
@@ -249,8 +240,16 @@ int launch(const LaunchOptions& options, const Environment& environment,
   try {
     return check_and_run(options, environment, allocation, words);
   } catch (const Error& error) {
-    tell_others(options, environment, error);
+    tell_other_nodes(options, environment, error);
     throw;
+  }
+}
+
+void tell_other_nodes(const LaunchOptions& options, const Environment& environment, const Error& error) {
+  if (!asks_for_several_nodes(options) || !options.dry_run.value.empty()) return;
+  try {
+    tell_first_node(*find_members(options, probe_host()), options, environment, error);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): this node does not know where the others are
   }
 }
 

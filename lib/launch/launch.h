@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error/error.h"
 #include "base/system/environment.h"
 #include "launch/cli/flags/launch_options.h"
 #include "launch/schedulers/allocation.h"
@@ -15,6 +16,10 @@ namespace fleetrun::launch {
 int launch(const LaunchOptions& options, const Environment& environment,
            const std::optional<Allocation>& allocation = std::nullopt,
            const std::vector<std::string>& words = {});
+
+// For who finds before launch() that this node cannot start its part of a run: the other nodes, if there are any, then do not wait for it.
+// Throws nothing.
+void tell_other_nodes(const LaunchOptions& options, const Environment& environment, const Error& error);
 
 // The same as launch() for `fleetrun bench`: each rank runs our own worker program with these arguments, in the environment that ranks of a job file
 // get. Prints no banner. `options` name the log folder.

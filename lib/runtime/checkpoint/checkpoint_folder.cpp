@@ -288,6 +288,17 @@ CheckpointFolder::CheckpointFolder(std::string path, int keep, const std::functi
   remove_partial(path_);
 }
 
+std::optional<std::int64_t> newest_step_in(const std::string& folder) {
+  try {
+    const std::map<long, std::string> found = checkpoints_in(folder);
+    if (found.empty()) return std::nullopt;
+    const std::string& newest = found.rbegin()->second;
+    return std::stoll(newest.substr(newest.rfind('-') + 1));
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
 std::int64_t CheckpointFolder::next_number() const { return number_behind(checkpoints_in(path_)); }
 
 std::vector<std::string> CheckpointFolder::list(std::int64_t least_number) const {

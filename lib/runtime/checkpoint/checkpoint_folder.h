@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +54,9 @@ struct Checkpoint {
 // Throws Error(missing) for a folder of checkpoints, with the path of the newest; Error(data) that says which file is missing, of another size or changed; Error(missing|permission|os|io|config),
 // Error(protocol) for a newer version.
 Checkpoint read_checkpoint(const std::string& path);
+
+// The step of the newest checkpoint in a folder that nobody need have claimed, by its name; nothing: there is none, or it cannot be listed.
+std::optional<std::int64_t> newest_step_in(const std::string& folder);
 
 class CheckpointFolder {
  public:

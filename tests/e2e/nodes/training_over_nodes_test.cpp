@@ -185,5 +185,47 @@ TEST_CASE("a training whose rank is killed once starts again on all nodes, from 
   CHECK(cluster.report(0)["earlier_attempts"].size() == 1);
 }
 
+TEST_CASE("hunt 113: rank 0 warns if another node has checkpoints of later steps in its own checkpoint.dir") {
+  Cluster cluster(2);
+  give_quickstart(cluster);
+  const auto train = [&](const std::string& epochs) {
+    const auto ends = cluster.run({"--nproc_per_node=1", "--device=cpu", "quickstart.json",
+                                   "checkpoint.dir=checkpoints", "train.epochs=" + epochs});
+    for (const ChildResult& end : ends) REQUIRE_MESSAGE(end.code == 0, end.err);
+    return cluster.log(0, 0) + cluster.log(1, 0);
+  };
+  const std::string warning = "warning: node 1 has checkpoints up to step ";
+  CHECK_FALSE(contains(train("1"), "warning: node"));
+  const std::string resumed = train("2");
+  CHECK_MESSAGE(contains(resumed, "resuming from "), resumed);
+  CHECK_FALSE(contains(resumed, "warning: node"));
+  std::filesystem::rename(cluster.folder(0) + "/output", cluster.folder(1) + "/output");
+  const std::string anew = train("1");
+  CHECK_MESSAGE(contains(anew, warning), anew);
+  CHECK_MESSAGE(contains(anew, "node 0, which resumes and saves, has none"), anew);
+  const std::string older = train("1");
+  CHECK_MESSAGE(contains(older, "node 0, which resumes and saves, has them up to step "), older);
+}
+
+TEST_CASE("hunt 113: of an evaluation, a node without the model tells the first node, and both end at once") {
+  Cluster cluster(2);
+  give_quickstart(cluster);
+  for (const ChildResult& end :
+       cluster.run({"--nproc_per_node=1", "--device=cpu", "quickstart.json", "train.epochs=1"}))
+    REQUIRE_MESSAGE(end.code == 0, end.err);
+  for (const int node : {0, 1}) {
+    std::vector<std::string> words = {"eval"};
+    for (const std::string& flag : cluster.by_list(node)) words.push_back(flag);
+    for (const char* const word : {"--nproc_per_node=1", "--device=cpu", "quickstart.json"})
+      words.emplace_back(word);
+    cluster.start_exactly(node, words);
+  }
+  for (const ChildResult& end : cluster.ends(20s)) {
+    CHECK_MESSAGE(end.code == 66, end.err);
+    CHECK_MESSAGE(contains(end.err, "found no model to evaluate: "), end.err);
+  }
+  CHECK_MESSAGE(contains(cluster.errors(0), "cannot join: found no model to evaluate: "), cluster.errors(0));
+}
+
 }  // namespace
 }  // namespace fleetrun::training_over_nodes_test

@@ -27,6 +27,7 @@
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/data/formats/class_names.h"
 #include "runtime/optim/loss_scaling.h"
+#include "runtime/training/save/checkpoints_elsewhere.h"
 #include "runtime/training/save/rate_after_resume.h"
 
 namespace fleetrun::runtime {
@@ -385,6 +386,16 @@ void start_from_pretrained(bool has_checkpoint, const CheckpointedTraining& trai
     if (training.world.env.rank == 0) training.out << line << std::endl;
 }
 
+// A later attempt looks for its own checkpoints, and fails without them (require_checkpoint).
+void tell_of_checkpoints_elsewhere(const CheckpointedTraining& training) {
+  const RankEnv& env = training.world.env;
+  const job::CheckpointSpec& wanted = training.job.checkpoint;
+  if (!wanted.dir || wanted.resume != "auto" || env.nodes == 1 || env.attempt > 0) return;
+  const std::string warning =
+      warn_of_checkpoints_elsewhere(*wanted.dir, env, *training.world.communicator);
+  if (!warning.empty()) training.out << warning << std::endl;
+}
+
 }  // namespace
 
 ResumedTraining resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
@@ -393,6 +404,7 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   if (folder != nullptr) require_same_folder(training, *folder);
   if (folder != nullptr && page.first_own_checkpoint == 0) page.first_own_checkpoint = folder->next_number();
   const TrainingState anew = new_training(training.job, training.world.env, data);
+  tell_of_checkpoints_elsewhere(training);
   std::optional<Checkpoint> checkpoint;
   const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
   if (training.world.env.rank == 0)
