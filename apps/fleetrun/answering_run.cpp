@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/json/json_value.h"
 #include "base/system/file.h"
 #include "launch/cli/command_line.h"
 #include "launch/launch.h"
@@ -48,10 +50,12 @@ Asked read_words(const std::vector<std::string>& words, const Environment& envir
 
 }  // namespace
 
-void tell_other_nodes(const launch::FoundFlags& found, const Environment& environment, const Error& error) {
+void tell_nodes_of_run(const launch::FoundFlags& found, const Environment& environment, const Error& error) {
   try {
-    launch::tell_other_nodes(read_words(words_of_run(found, ""), environment).options, environment, error);
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): its flags do not say where the others are
+    const Asked asked = read_words(words_of_run(found, ""), environment);
+    launch::tell_other_nodes(asked.options, environment, asked.allocation, error);
+  } catch (
+      const std::exception&) {  // NOLINT(bugprone-empty-catch): its flags do not say where the others are
   }
 }
 
@@ -85,6 +89,14 @@ std::optional<std::string> AnsweringRun::answer(const AnswerFile& file) const {
   const std::string path = file.path_in(folder_);
   if (!std::filesystem::exists(path)) return std::nullopt;
   return read_file(path, kMostAnswerBytes);
+}
+
+void AnsweringRun::clean_up_if_stopped() const {
+  const std::string path = folder_ + "/report.json";
+  if (!temporary_ || !std::filesystem::exists(path)) return;
+  const JsonDocument report = read_json(read_file(path, kMostAnswerBytes));
+  const JsonValue* const cause = report.root.find("cause", JsonValue::Kind::text);
+  if (cause != nullptr && cause->text == "stopped") clean_up();
 }
 
 void AnsweringRun::clean_up() const {

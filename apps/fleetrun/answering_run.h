@@ -13,8 +13,8 @@
 
 namespace fleetrun {
 
-// For a subcommand that cannot begin its run: the other nodes, if `found` names some, do not wait for this one then. Throws nothing.
-void tell_other_nodes(const launch::FoundFlags& found, const Environment& environment, const Error& error);
+// For a subcommand that finds a reason not to begin its run: launch::tell_other_nodes() with the flags of the run. Throws nothing.
+void tell_nodes_of_run(const launch::FoundFlags& found, const Environment& environment, const Error& error);
 
 class AnsweringRun {
  public:
@@ -36,6 +36,7 @@ class AnsweringRun {
 
   // Removes a temporary log folder. Without this call it stays, because a report of a failure names its files.
   void clean_up() const;
+  void clean_up_if_stopped() const;  // by a signal to fleetrun, which is no failure
 
  private:
   const Environment& environment_;

@@ -194,7 +194,7 @@ Evaluation find_evaluation_or_tell(const FoundFlags& found, const Environment& e
   try {
     return find_evaluation(found);
   } catch (const Error& error) {
-    tell_other_nodes(found, environment, error);
+    tell_nodes_of_run(found, environment, error);
     throw;
   }
 }
@@ -206,7 +206,10 @@ int evaluate(Evaluation& evaluation, const FoundFlags& found, const Environment&
   AnsweringRun run(of_run, "--eval=" + evaluation.folder, "eval", {kEvalAnswer, kEvalTables}, environment);
   const int code = run.run(json);
   evaluation.job_file.reset();  // before the answer, because without a reader it ends this process
-  if (code != 0) return code;
+  if (code != 0) {
+    run.clean_up_if_stopped();
+    return code;
+  }
   const std::optional<std::string> answer = run.answer(json ? kEvalAnswer : kEvalTables);
   run.clean_up();
   if (answer) print_answer(json ? *answer : answer->substr(kEvalTables.mark.size()));

@@ -1,8 +1,6 @@
 // fleetrun: starts and supervises distributed programs.
 #include <algorithm>
 #include <array>
-#include <csignal>
-#include <cstdio>
 #include <exception>
 #include <optional>
 #include <string>
@@ -13,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "base/error/exit_codes.h"
 #include "base/error/library_error.h"
 #include "base/system/colours.h"
 #include "base/system/environment.h"
@@ -23,7 +20,6 @@
 #include "commands.h"
 #include "launch/cli/command_line.h"
 #include "launch/cli/help.h"
-#include "launch/console/terminal.h"
 #include "launch/launch.h"
 #include "launch/process/signals.h"
 #include "launch/schedulers/read_values.h"
@@ -148,21 +144,13 @@ int run_words(const std::string& name, const Words& words) {
   return run(launch::called_as(name), words);
 }
 
-// A shell ends its loop or script after Ctrl-C only if the command in it was ended by the signal itself.
-int end_as_shells_expect(int code) {
-  if (code != kSignalExitCode + SIGINT || !launch::is_in_foreground_of_session()) return code;
-  std::fflush(nullptr);
-  launch::end_by(SIGINT);
-  return code;
-}
-
 }  // namespace
 }  // namespace fleetrun
 
 int main(int argc, char** argv) {
   fleetrun::open_standard_descriptors();
   fleetrun::launch::reset_inherited_signals();
-  return fleetrun::end_as_shells_expect(fleetrun::code_of([&] {
+  return fleetrun::code_of([&] {
     return fleetrun::run_words(argc > 0 ? argv[0] : "", {argv + std::min(argc, 1), argv + argc});
-  }));
+  });
 }

@@ -52,7 +52,10 @@ int run_tune_command(const FoundFlags& found, const Environment& environment) {
   check_words(found.rest);
   AnsweringRun run(found, "--tune=" + write_tune_request(launch::parse_tune_flags(found)), "tune",
                    {kTuneAnswer}, environment);
-  if (const int code = run.run(found.has("--json")); code != 0) return code;
+  if (const int code = run.run(found.has("--json")); code != 0) {
+    run.clean_up_if_stopped();
+    return code;
+  }
   const std::optional<std::string> answer = run.answer(kTuneAnswer);
   run.clean_up();
   if (answer) print_result(read_json(*answer).root, found);

@@ -240,16 +240,19 @@ int launch(const LaunchOptions& options, const Environment& environment,
   try {
     return check_and_run(options, environment, allocation, words);
   } catch (const Error& error) {
-    tell_other_nodes(options, environment, error);
+    tell_other_nodes(options, environment, allocation, error);
     throw;
   }
 }
 
-void tell_other_nodes(const LaunchOptions& options, const Environment& environment, const Error& error) {
+void tell_other_nodes(const LaunchOptions& options, const Environment& environment,
+                      const std::optional<Allocation>& allocation, const Error& error) {
   if (!asks_for_several_nodes(options) || !options.dry_run.value.empty()) return;
   try {
+    if (stays_out(options, allocation)) return;
     tell_first_node(*find_members(options, probe_host()), options, environment, error);
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): this node does not know where the others are
+  } catch (
+      const std::exception&) {  // NOLINT(bugprone-empty-catch): this node does not know where the others are
   }
 }
 

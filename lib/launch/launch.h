@@ -17,9 +17,10 @@ int launch(const LaunchOptions& options, const Environment& environment,
            const std::optional<Allocation>& allocation = std::nullopt,
            const std::vector<std::string>& words = {});
 
-// For who finds before launch() that this node cannot start its part of a run: the other nodes, if there are any, then do not wait for it.
-// Throws nothing.
-void tell_other_nodes(const LaunchOptions& options, const Environment& environment, const Error& error);
+// For who finds before launch() that this node cannot start its part of a run. If it is not the first node, and the first one runs, all nodes
+// end with this error and do not wait for this one. `allocation` as for launch(). Throws nothing.
+void tell_other_nodes(const LaunchOptions& options, const Environment& environment,
+                      const std::optional<Allocation>& allocation, const Error& error);
 
 // The same as launch() for `fleetrun bench`: each rank runs our own worker program with these arguments, in the environment that ranks of a job file
 // get. Prints no banner. `options` name the log folder.

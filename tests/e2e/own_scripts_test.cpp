@@ -51,18 +51,6 @@ TEST_CASE("Ctrl-C is a KeyboardInterrupt in each rank, which saves") {
   CHECK(launch.report()["ranks"][1]["role"] == "stopped");
 }
 
-TEST_CASE("hunt 111: Ctrl-C at a terminal also ends the loop of a shell around fleetrun") {
-  const Launch launch;
-  const std::string loop = std::string("for i in 1 2; do ") + FLEETRUN_BINARY +
-                           " /bin/sh -c 'echo > up.$0; exec sleep 100' $i; echo after $i $?; done";
-  TerminalChild shell({"/bin/bash", "-c", loop}, launch.folder.path());
-  REQUIRE(waits_for_file(launch, "up.1"));
-  shell.press(kCtrlC);
-  CHECK(shell.wait(within(15s)) == 130);
-  CHECK_FALSE(launch.folder.has("up.2"));
-  CHECK(launch.report()["exit_code"] == 130);
-}
-
 TEST_CASE("Ctrl-C reaches the Python below a shell, and the shell waits for it") {
   if (lacks_python()) LEAVE_OUT("python3 is not installed");
   const Launch launch;

@@ -237,6 +237,23 @@ TEST_CASE("Ctrl-C stops a training with 130") {
   CHECK(workers_in(launch.folder).empty());
 }
 
+TEST_CASE("hunt 115: a stop while rank 0 measures its profile says that the training was complete") {
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  ChildProcess process(
+      {FLEETRUN_BINARY, "--nproc_per_node=2", "job.json", "train.max_steps=3", "train.profile=100000"},
+      launch.options());
+  const auto has_saved = [&] {
+    return launch.folder.has("log/workerlog.0") &&
+           contains(launch.folder.read("log/workerlog.0"), "weights: ");
+  };
+  REQUIRE(comes_true(has_saved, within(60s)));
+  process.send(SIGTERM);
+  const ChildResult result = process.wait();
+  CHECK_MESSAGE((result.code == 0 || contains(result.err, "the training was complete")), result.err);
+  CHECK_FALSE(contains(result.err, "nothing was saved"));
+}
+
 TEST_CASE("a truncated image ends the run with 65 and is named") {
   const Launch launch;
   std::filesystem::create_directories(launch.folder / "images/cat");

@@ -264,5 +264,28 @@ TEST_CASE("plan divides train.global_batch among the ranks, and leaves out pipel
   CHECK(plan({"global_batch.json", no_pipelines}) == plan({"job.json", "data.batch_size=4", no_pipelines}));
 }
 
+TEST_CASE("hunt 115: a stopped tune leaves no temporary logs") {
+  const TunedLaunch launch;
+  launch.folder.write("tmp/mark", "");
+  ChildOptions options = launch.options();
+  options.environment["TMPDIR"] = launch.folder / "tmp";
+  options.environment["FLEETRUN_CACHE_DIR"] = launch.folder / "cache";
+  ChildProcess tune({FLEETRUN_BINARY, "tune", "--nproc_per_node=2", "--budget=100s", "job.json"}, options);
+  const auto folders = [&] {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(launch.folder / "tmp"))
+      if (entry.path().filename() != "mark") found.push_back(entry.path());
+    return found;
+  };
+  const auto ranks_work = [&] {
+    const std::vector<std::string> found = folders();
+    return !found.empty() && std::filesystem::exists(found.front() + "/workerlog.1");
+  };
+  REQUIRE(comes_true(ranks_work, within(30s)));
+  tune.send(SIGINT);
+  CHECK(tune.wait().code == 130);
+  CHECK(folders().empty());
+}
+
 }  // namespace
 }  // namespace fleetrun::tune_command_test

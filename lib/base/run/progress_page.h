@@ -71,7 +71,9 @@ struct ProgressPage {
   std::atomic<std::int64_t> saved_steps{-1};  // of the last checkpoint that was complete; -1: none
   // In samples (place_in_training): of that checkpoint, or of one before it; -1: none.
   std::atomic<std::int64_t> saved_place{-1};
-  std::atomic<bool> is_done{false};             // the training is over; of rank 0: and its weights are saved
+  std::atomic<bool> is_done{false};  // the training is over; of rank 0: and its weights are saved
+  std::atomic<bool> has_saved_weights{
+      false};  // of rank 0: the training is complete, and its weights are in output.dir
   std::atomic<bool> has_own_checkpoint{false};  // this run has saved one, whichever attempt
   std::atomic<bool> keeps_checkpoints{
       false};  // this rank was rank 0 in this run, and looked into their folder

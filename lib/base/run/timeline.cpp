@@ -8,7 +8,8 @@ namespace fleetrun {
 
 std::string_view describe(Lane lane) {
   constexpr std::array<std::string_view, kLanes> kNames = {
-      "compute", "communication", "data", "loader", "checkpoint", "device compute", "device communication"};
+      "compute",        "communication",        "data",          "loader", "checkpoint",
+      "device compute", "device communication", "device kernels"};
   return kNames.at(static_cast<std::size_t>(lane));
 }
 

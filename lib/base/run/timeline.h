@@ -11,7 +11,7 @@
 
 namespace fleetrun {
 
-// The last two: when a device that works beside the host was at work on the ops that the host gave to it.
+// The last three: when a device that works beside the host was at work on the ops that the host gave to it, and on their kernels.
 enum class Lane : std::uint8_t {
   compute,
   communication,
@@ -19,9 +19,10 @@ enum class Lane : std::uint8_t {
   loader,
   checkpoint,
   device,
-  device_communication
+  device_communication,
+  device_kernels
 };
-constexpr std::size_t kLanes = 7;
+constexpr std::size_t kLanes = 8;
 std::string_view describe(Lane lane);
 
 // What many spans have in common.

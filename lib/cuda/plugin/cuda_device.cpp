@@ -10,6 +10,7 @@
 #include "base/error/error.h"
 #include "base/system/environment.h"
 #include "base/text/plural.h"
+#include "cuda/plugin/cupti_watch.h"
 #include "cuda/plugin/image_layout.h"
 #include "cuda/plugin/jpeg_decoder.h"
 #include "runtime/exec/search_algorithms.h"
@@ -216,10 +217,11 @@ void CudaDevice::keep_algorithms() {
 CudaDevice::~CudaDevice() = default;
 
 std::string CudaDevice::version() const {
-  return fmt::format("CUDA {}, cuDNN {}, cuBLASLt {}, NCCL {}, compute capability {}, {}, {}",
+  return fmt::format("CUDA {}, cuDNN {}, cuBLASLt {}, NCCL {}, compute capability {}, {}, {}{}",
                      runtime_version(), cudnnGetVersion(), cublasLtGetVersion(), nccl_version(),
                      compute_capability(options_.index), options_.tf32 ? "TF32" : "f32",
-                     options_.channels_last ? "NHWC" : "NCHW");
+                     options_.channels_last ? "NHWC" : "NCHW",
+                     options_.register_buffers ? ", registered gradients" : "");
 }
 
 // GPUs that are equal in these three figures are taken to be equally fast.
@@ -248,8 +250,11 @@ std::vector<std::string> CudaDevice::choices() const {
     lines.push_back(fmt::format("convolutions: #searched={}, #cache hits={}", algorithms_.searches(),
                                 algorithms_.hits()));
   if (const std::size_t bytes = nccl_buffers_.bytes(); bytes > 0)
-    lines.push_back(fmt::format("gradients: {:.1f} MB are registered with NCCL", static_cast<double>(bytes) / 1e6));
-  if (!image_decoder_.empty()) lines.push_back(image_decoder_);
+    lines.push_back(fmt::format("gradients: {:.1f} MB of memory that NCCL may register",
+                                static_cast<double>(bytes) / 1e6));
+  if (!options_.why_not_registered.empty()) lines.push_back("gradients: " + options_.why_not_registered);
+  for (const std::string& line : {image_decoder_, watch_})
+    if (!line.empty()) lines.push_back(line);
   return lines;
 }
 
@@ -284,8 +289,7 @@ std::size_t CudaDevice::free_bytes() const {
 std::unique_ptr<comm::Memory> CudaDevice::allocate(std::size_t bytes) { return zeroed(take(bytes), bytes); }
 
 std::unique_ptr<comm::Memory> CudaDevice::allocate_for_collectives(std::size_t bytes) {
-  if (!options_.register_buffers) return allocate(bytes);
-  return nccl_buffers_.hold(zeroed(pool_ ? take(bytes) : take_nccl_memory(bytes), bytes), bytes);
+  return options_.register_buffers ? zeroed(nccl_buffers_.allocate(bytes), bytes) : allocate(bytes);
 }
 
 std::unique_ptr<comm::Memory> CudaDevice::take(std::size_t bytes) {
@@ -335,6 +339,17 @@ std::unique_ptr<runtime::DeviceJpegDecoder> CudaDevice::make_jpeg_decoder() {
   const NvjpegLibrary& library = NvjpegLibrary::load(options_.image_library);
   image_decoder_ = fmt::format("images: nvJPEG {} decodes JPEG files", library.version());
   return make_nvjpeg_decoder(*this, library);
+}
+
+std::unique_ptr<runtime::ActivityWatch> CudaDevice::make_activity_watch() {
+  std::string problem;
+  auto watch = make_cupti_watch(options_.activity_library, problem);
+  watch_ =
+      watch ? "trace: CUPTI sees the kernels of each op"
+            : fmt::format(
+                  "trace: the times of ops without those of their kernels, because CUPTI cannot be used: {}",
+                  problem);
+  return watch;
 }
 
 std::unique_ptr<comm::Communicator> CudaDevice::make_communicator(const comm::Party& party, int index) {

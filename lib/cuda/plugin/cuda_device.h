@@ -34,13 +34,14 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::vector<std::string> choices() const override;
   const runtime::KernelTable& kernels() const override { return kernels_; }
   std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override;
-  // The same, registered with all communicators if the options say so.
+  // The same, for communicators to register if the options say so.
   std::unique_ptr<comm::Memory> allocate_for_collectives(std::size_t bytes);
   std::size_t gradient_alignment() const override { return 256; }  // bytes
   void to_plain(const runtime::Value& value, const void* data, void* plain) override;
   void from_plain(const runtime::Value& value, const void* plain, void* data) override;
   void enter_thread(int team) override;
   std::unique_ptr<runtime::DeviceJpegDecoder> make_jpeg_decoder() override;
+  std::unique_ptr<runtime::ActivityWatch> make_activity_watch() override;
   runtime::Streams* streams() override { return this; }
   std::unique_ptr<comm::Communicator> make_communicator(const comm::Party& party, int index) override;
   // Destroys the CUDA graphs of all recordings, and ends one under way: from now on a replay throws Error(temporary). Any thread may call it,
@@ -112,6 +113,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::vector<CudaGraph*> graphs_;                  // those alive
   bool is_recording_ = false;
   std::string image_decoder_;  // a line about what decodes images; "": nothing does
+  std::string watch_;          // a line about who sees kernels; "": nobody has asked
 };
 
 // The device that a kernel of this plug-in is made for.

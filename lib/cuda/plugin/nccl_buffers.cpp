@@ -3,69 +3,57 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "cuda/plugin/check.h"
 
-namespace fleetrun::cuda {
-namespace {
-
-class NcclMemory : public comm::Memory {
- public:
-  explicit NcclMemory(std::size_t bytes) {
-    const ncclResult_t result = ncclMemAlloc(&data_, std::max<std::size_t>(bytes, 1));
-    cudaGetLastError();  // NCCL has reported it
-    if (result != ncclSuccess)
-      throw Error(ErrorKind::os, fmt::format("getting {} bytes of device memory from NCCL: {}", bytes,
-                                             ncclGetErrorString(result)));
-  }
-  // Unlike cudaFree, NCCL does not wait for kernels that may use the memory.
-  ~NcclMemory() override {
-    cudaDeviceSynchronize();
-    ncclMemFree(data_);
-  }
-  NcclMemory(const NcclMemory&) = delete;
-  NcclMemory& operator=(const NcclMemory&) = delete;
-  void* data() override { return data_; }
-
- private:
-  void* data_ = nullptr;
-};
-
-}  // namespace
-
-std::unique_ptr<comm::Memory> take_nccl_memory(std::size_t bytes) {
-  return std::make_unique<NcclMemory>(bytes);
+// Since NCCL 2.19. With an older library these addresses are null, and the plug-in works without them.
+extern "C" {
+__attribute__((weak)) ncclResult_t ncclMemAlloc(void** data, std::size_t bytes);
+__attribute__((weak)) ncclResult_t ncclMemFree(void* data);
+__attribute__((weak)) ncclResult_t ncclCommRegister(const ncclComm_t communicator, void* data,
+                                                    std::size_t bytes, void** handle);
+__attribute__((weak)) ncclResult_t ncclCommDeregister(const ncclComm_t communicator, void* handle);
 }
 
-class NcclBuffers::Held : public comm::Memory {
+namespace fleetrun::cuda {
+
+// Until it is freed, its communicators have it registered.
+class NcclBuffers::Given : public comm::Memory {
  public:
-  Held(NcclBuffers& buffers, std::unique_ptr<comm::Memory> memory, std::list<Buffer>::iterator buffer)
-      : buffers_(buffers), memory_(std::move(memory)), buffer_(buffer) {}
-  ~Held() override { buffers_.free(buffer_); }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  void* data() override { return memory_->data(); }
+  Given(NcclBuffers& buffers, std::list<Buffer>::iterator buffer) : buffers_(buffers), buffer_(buffer) {}
+  ~Given() override { buffers_.free(buffer_); }
+  Given(const Given&) = delete;
+  Given& operator=(const Given&) = delete;
+  void* data() override { return buffer_->data; }
 
  private:
   NcclBuffers& buffers_;
-  const std::unique_ptr<comm::Memory> memory_;  // freed after it is deregistered
   const std::list<Buffer>::iterator buffer_;
 };
 
-std::unique_ptr<comm::Memory> NcclBuffers::hold(std::unique_ptr<comm::Memory> memory, std::size_t bytes) {
+std::unique_ptr<comm::Memory> NcclBuffers::allocate(std::size_t bytes) {
+  if (ncclMemAlloc == nullptr || ncclCommRegister == nullptr)
+    throw Error(
+        ErrorKind::config,
+        "FLEETRUN_NCCL_REGISTER=1: found a NCCL that cannot register memory, wanted NCCL 2.19 or newer");
+  void* data = nullptr;
+  const ncclResult_t result = ncclMemAlloc(&data, std::max<std::size_t>(bytes, 1));
+  cudaGetLastError();  // NCCL has reported it
+  if (result != ncclSuccess)
+    throw Error(ErrorKind::os, fmt::format("getting {} bytes of device memory from NCCL: {}", bytes,
+                                           ncclGetErrorString(result)));
   const std::lock_guard lock(mutex_);
-  const auto buffer = buffers_.insert(buffers_.end(), {memory->data(), bytes, {}});
-  return std::make_unique<Held>(*this, std::move(memory), buffer);
+  return std::make_unique<Given>(*this,
+                                 buffers_.insert(buffers_.end(), {static_cast<std::byte*>(data), bytes, {}}));
 }
 
-ncclResult_t NcclBuffers::register_with(ncclComm_t communicator) {
+ncclResult_t NcclBuffers::register_with(ncclComm_t communicator, const void* data) {
   const std::lock_guard lock(mutex_);
   for (Buffer& buffer : buffers_) {
-    if (buffer.bytes == 0 || buffer.handles.contains(communicator)) continue;
+    if (data < buffer.data || data >= buffer.data + buffer.bytes || buffer.handles.contains(communicator))
+      continue;
     void* handle = nullptr;
     const ncclResult_t result = ncclCommRegister(communicator, buffer.data, buffer.bytes, &handle);
     if (result != ncclSuccess) return result;
@@ -74,6 +62,7 @@ ncclResult_t NcclBuffers::register_with(ncclComm_t communicator) {
   return ncclSuccess;
 }
 
+// What goes wrong at the end of a registration is of no use to anybody.
 void NcclBuffers::deregister_from(ncclComm_t communicator) {
   const std::lock_guard lock(mutex_);
   for (Buffer& buffer : buffers_)
@@ -93,9 +82,12 @@ std::size_t NcclBuffers::bytes() const {
   return sum;
 }
 
+// Waits for the device first, as cudaFree does: NCCL would take the memory from collectives under way.
 void NcclBuffers::free(std::list<Buffer>::iterator buffer) {
+  cudaDeviceSynchronize();
   const std::lock_guard lock(mutex_);
   for (const auto& [communicator, handle] : buffer->handles) ncclCommDeregister(communicator, handle);
+  ncclMemFree(buffer->data);
   buffers_.erase(buffer);
 }
 

@@ -14,26 +14,24 @@
 
 namespace fleetrun::cuda {
 
-// Takes new memory from NCCL, which some connections (NVLink SHARP) want. Not zeroed. Throws Error(os) when there is not enough.
-std::unique_ptr<comm::Memory> take_nccl_memory(std::size_t bytes);
-
-// Any thread may use it. It outlives the memory that it holds.
+// Any thread may use it. It outlives the memory that it gives.
 class NcclBuffers {
  public:
-  // From now on `memory` is registered until it is freed.
-  std::unique_ptr<comm::Memory> hold(std::unique_ptr<comm::Memory> memory, std::size_t bytes);
+  // Memory of ncclMemAlloc, not zeroed. Throws Error(os) when there is not enough, Error(config) when NCCL is older than 2.19.
+  std::unique_ptr<comm::Memory> allocate(std::size_t bytes);
 
-  // All memory that is alive, with a communicator that all ranks have joined. Does nothing for what is registered already.
-  ncclResult_t register_with(ncclComm_t communicator);
+  // Before a collective works on `data`, with a communicator that all ranks have joined. Does nothing for memory that it did not give, or that
+  // is registered already.
+  ncclResult_t register_with(ncclComm_t communicator, const void* data);
   void deregister_from(ncclComm_t communicator);  // which then ends
   void forget(ncclComm_t communicator);           // it was aborted, and its registrations with it
 
-  std::size_t bytes() const;  // that it holds
+  std::size_t bytes() const;  // that it has given
 
  private:
-  class Held;
+  class Given;
   struct Buffer {
-    void* data;
+    std::byte* data;
     std::size_t bytes;
     std::map<ncclComm_t, void*> handles;  // by the communicator that has registered it
   };

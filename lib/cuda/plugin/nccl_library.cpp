@@ -124,7 +124,10 @@ class NcclLibrary : public CollectiveLibrary {
   }
 
   void begin(const Collective& collective) override {
-    if (!device_.is_recording()) note(device_.nccl_buffers().register_with(comm_));
+    if (!device_.is_recording())
+      for (const BufferView& view : {collective.buffer, collective.mine})
+        note(device_.nccl_buffers().register_with(comm_, view.data));
+    if (failed_) return;
     void* const buffer = buffer_.bring(device_, stream_, collective.buffer);
     void* const mine = mine_.bring(device_, stream_, collective.mine);
     note(call(collective, buffer, mine));

@@ -1,10 +1,7 @@
 #include "launch/console/terminal.h"
 
-#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include "base/system/unique_fd.h"
 
 namespace fleetrun::launch {
 
@@ -17,11 +14,6 @@ bool can_erase_lines(const Environment& environment) {
 bool is_in_foreground(int terminal_fd) {
   const pid_t foreground = ::tcgetpgrp(terminal_fd);
   return foreground > 0 && foreground == ::getpgid(::getppid());
-}
-
-bool is_in_foreground_of_session() {
-  const UniqueFd terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  return terminal && ::tcgetpgrp(terminal.get()) == ::getpgrp();
 }
 
 std::size_t terminal_width(int terminal_fd) {

@@ -12,8 +12,6 @@ bool can_erase_lines(const Environment& environment);
 // The front process is in the terminal's foreground. Not after Ctrl-Z, after `&`, or on a terminal that is not the
 // one of our session: there a shell's prompt, or somebody else's text, may stand where we would write.
 bool is_in_foreground(int terminal_fd);
-// The same of this process, on the terminal of its session, whatever its descriptors are.
-bool is_in_foreground_of_session();
 
 std::size_t terminal_width(int terminal_fd);  // in columns
 

@@ -15,7 +15,7 @@ namespace {
 // Of the C library (errno), gloo (transport/tcp), PyTorch (TCPStore.cpp, socket.cpp, ProcessGroupGloo.cpp, ProcessGroupNCCL.cpp), NCCL
 // (ncclGetErrorString, socket.cc, net_ib.cc, proxy.cc), gRPC, JAX's coordination service, Horovod, TensorFlow, PaddlePaddle, Python's
 // asyncio, and ranks of the embedded runtime that share memory (SharedMeeting).
-constexpr std::array<std::string_view, 45> kSignsOfLoss = {"Connection closed by",
+constexpr std::array<std::string_view, 49> kSignsOfLoss = {"Connection closed by",
                                                            "onnection reset",
                                                            "Broken pipe",
                                                            "onnection refused",
@@ -59,7 +59,11 @@ constexpr std::array<std::string_view, 45> kSignsOfLoss = {"Connection closed by
                                                            "(its process has ended)",
                                                            "(it has left)",
                                                            "(so did rank ",
-                                                           "where it waited for this rank"};
+                                                           "ConnectionResetError",
+                                                           "ConnectionAbortedError",
+                                                           "BrokenPipeError",
+                                                           "Connection lost",
+                                                           "closing transport"};
 constexpr std::size_t kAbortWords = 8 * 1024;  // bytes: of an abort, with its stack
 constexpr std::size_t kExitWords = 2 * 1024;   // bytes: "error: Connection closed by peer", and a good-bye
 constexpr std::size_t kLinesBefore = 3;        // an exception: "all_reduce failed: Connection closed by peer"

@@ -95,8 +95,8 @@ Coordinator::Actions Coordinator::stop(const NodeFailure& failure, PeerId failed
   phase_ = Phase::stopping;
   stop_began_ = now;
   const auto cause = cause_called(failure.cause);
-  return tell_others(failed,
-                     Stop{failure.line, failure.exit_code, cause && is_of_all_ranks(*cause), failure.signal});
+  return tell_others(failed, Stop{failure.line, failure.exit_code, cause && is_of_all_ranks(*cause),
+                                  failure.signal, failure.cause, failure.rank});
 }
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Hurry& hurry, TimePoint) {

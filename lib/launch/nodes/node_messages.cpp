@@ -152,7 +152,9 @@ std::pair<const char*, JsonValue> to_message(const Stop& stop) {
   return {"stop", JsonValue::object({{"why", stop.why},
                                      {"exit_code", stop.exit_code},
                                      {"call_roll", stop.call_roll},
-                                     {"signal", stop.signal}})};
+                                     {"signal", stop.signal},
+                                     {"cause", stop.cause},
+                                     {"rank", stop.rank}})};
 }
 std::pair<const char*, JsonValue> to_message(const Again& again) {
   return {"again", JsonValue::object({{"attempt", again.attempt},

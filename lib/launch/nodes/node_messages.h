@@ -168,6 +168,8 @@ struct Stop {
   int exit_code = 0;
   bool call_roll = false;  // call the roll before stopping the ranks
   int signal = 0;          // that somebody sent to end the run; 0: none
+  std::string cause = {};  // as in NodeFailure, like `rank`; "": the ranks end for no failure
+  std::optional<int> rank = {};
 };
 struct Again {
   int attempt = 0;         // number of the next attempt

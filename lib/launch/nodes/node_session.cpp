@@ -12,6 +12,7 @@
 #include "base/error/error.h"
 #include "base/error/exit_codes.h"
 #include "base/text/plural.h"
+#include "launch/evidence/lost_peer.h"
 #include "launch/host/port_owner.h"
 #include "launch/loop/listen_on.h"
 #include "launch/process/exit_status.h"
@@ -296,7 +297,13 @@ void NodeSession::on_message(const FromFirst& message) {
     return;
   }
   if (const auto* stop = std::get_if<Stop>(&message)) {
-    stop_ = *stop;
+    ending_ = NodeFailure{.cause = stop->cause,
+                          .line = stop->why,
+                          .block = fmt::format("fleetrun: {}\n", stop->why),
+                          .exit_code = stop->exit_code,
+                          .signal = stop->signal,
+                          .rank = stop->rank,
+                          .evidence = {}};
     return tell_run(EndedElsewhere{stop->why, stop->exit_code, stop->call_roll, stop->signal});
   }
   if (const auto* finished = std::get_if<Finished>(&message))
@@ -307,7 +314,7 @@ void NodeSession::on_message(const FromFirst& message) {
   if (const auto* ask = std::get_if<Ask>(&message)) return reply_to(*ask);
   if (const auto* again = std::get_if<Again>(&message)) {
     attempt_ = again->attempt;
-    stop_.reset();
+    ending_.reset();
     missing_.clear();
   }
   if (const auto* start = std::get_if<Start>(&message)) seen_.see_start(start->attempt);
@@ -335,7 +342,7 @@ void NodeSession::on_places(const Places& places) {
 void NodeSession::send(const FromNode& message) {
   if (const auto* failed =
           std::get_if<Failed>(&message))  // the first node tells only the others why they stop
-    stop_ = Stop{failed->failure.line, failed->failure.exit_code, false, failed->failure.signal};
+    ending_ = ending_.value_or(failed->failure);
   const bool concerns_the_run =
       std::holds_alternative<Failed>(message) || std::holds_alternative<Ended>(message);
   if (taking_over_ && concerns_the_run && !link_->is_open()) return taking_over_->unsent.push_back(message);
@@ -371,7 +378,7 @@ void NodeSession::on_lost(const std::string& why) {
   if (!known_ && !server_ && !leaving_ && may_search())
     return look_.call_at(Clock::now(), [this] { join_again(); });
   over_ = true;
-  NodeFailure failure = stop_ ? loss_after(*stop_, loss_of_first(why)) : loss_of_first(why);
+  NodeFailure failure = with_earlier_failure(loss_of_first(why));
   const bool would_restart = is_elastic() && known_ && !leaving_ &&
                              worth_restarting(options_.restart, static_cast<int>(ErrorKind::temporary));
   if (would_restart && RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()))
@@ -388,15 +395,19 @@ NodeFailure NodeSession::loss_of_first(const std::string& why) const {
           .exit_code = static_cast<int>(ErrorKind::temporary)};
 }
 
-// The first node was lost while the ranks ended.
-NodeFailure NodeSession::loss_after(const Stop& stop, NodeFailure loss) {
-  loss.block = fmt::format("fleetrun: {}\n{}", stop.why, loss.block);
-  if (stop.signal == 0) return loss;
-  loss.cause = "stopped";
-  loss.line = fmt::format("{}; then {}", stop.why, loss.line);
-  loss.exit_code = stop.exit_code;
-  loss.signal = stop.signal;
-  return loss;
+// The first node may have been lost while the ranks ended. What they ended for comes first, unless it may follow from the loss.
+NodeFailure NodeSession::with_earlier_failure(NodeFailure loss) const {
+  if (!ending_) return loss;
+  const bool may_follow =
+      ending_->signal == 0 && (ending_->exit_code == loss.exit_code || may_tell_of_lost_peer(ending_->line));
+  if (may_follow) {
+    loss.block = fmt::format("fleetrun: {}\n{}", ending_->line, loss.block);
+    return loss;
+  }
+  NodeFailure failure = *ending_;
+  failure.block += fmt::format("fleetrun: then {}\n", loss.line);
+  failure.line += "; then " + loss.line;
+  return failure;
 }
 
 void NodeSession::reply_to(const Ask& ask) {

@@ -19,7 +19,7 @@ constexpr auto kLookEvery = std::chrono::milliseconds(100);  // whether it is th
 }  // namespace
 
 bool NodeSession::ends_for_good() const {
-  return stop_ && (stop_->signal != 0 || !worth_restarting(options_.restart, stop_->exit_code));
+  return ending_ && (ending_->signal != 0 || !worth_restarting(options_.restart, ending_->exit_code));
 }
 
 bool NodeSession::may_restart_after_loss() const {
@@ -48,7 +48,9 @@ bool NodeSession::hand_over(const NodeFailure& failure) {
 // A callback of the lost link calls this, so the link is replaced later.
 void NodeSession::begin_taking_over(const std::string& why) {
   const TimePoint now = Clock::now();
-  const NodeFailure loss = loss_of_first(why);
+  NodeFailure loss = loss_of_first(why);
+  const NodeFailure first = with_earlier_failure(loss);
+  loss.line = first.line, loss.block = first.block;  // the run goes on as after a loss
   say_(fmt::format("lost {}: {}; the other nodes meet to go on without it", name_of_first(), why));
   tell_run(EndedElsewhere{loss.line, loss.exit_code});
   const int rank = known_->node_rank;

@@ -298,8 +298,9 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
     return widen<FromFirst>(if_good(fields, note));
   }
   if (frame.key == "stop") {
-    const Stop stop = {fields.text("why"), fields.number<int>("exit_code"), fields.yes("call_roll"),
-                       fields.number<int>("signal")};
+    const Stop stop = {fields.text("why"),      fields.number<int>("exit_code"),
+                       fields.yes("call_roll"), fields.number<int>("signal"),
+                       fields.text("cause"),    fields.maybe_number("rank")};
     return widen<FromFirst>(if_good(fields, stop));
   }
   if (frame.key == "again") {

@@ -24,6 +24,7 @@ enum class Saved {
   unknown,  // the ranks did not get to their first step, or went on from an earlier checkpoint
   nothing,
   own_checkpoint,  // so checkpoint.resume=auto continues the run
+  weights,         // of the complete training
 };
 
 // Who is there when the run is stopped.

@@ -78,13 +78,6 @@ void reset_inherited_signals() {
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
 }
 
-void end_by(int signal) {
-  ::signal(signal, SIG_DFL);
-  const sigset_t set = as_set({signal});
-  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-  ::raise(signal);
-}
-
 void block_signals(const std::vector<int>& signals) {
   const sigset_t set = as_set(signals);
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);

@@ -21,8 +21,6 @@ bool is_obeyed_by_a_run(int signal);  // that goes on: QUIT, USR1, USR2, TSTP, C
 // their usual effect: with SIGCHLD ignored the kernel throws away how a child ended.
 void reset_inherited_signals();
 
-void end_by(int signal);  // this process, if the signal ends a process that does not handle it
-
 struct ReceivedSignal {
   int number = 0;
   bool from_terminal = false;  // somebody pressed a key

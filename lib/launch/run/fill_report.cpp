@@ -275,6 +275,8 @@ Saved saved_by(const std::vector<ProgressPagePtr>& pages, bool with_rank_0) {
   const auto works_on_nothing = [](const ProgressPagePtr& page) {
     return page->first_step_ns != 0 && page->saved_steps < 0;
   };
+  const auto has_weights = [](const ProgressPagePtr& page) { return page->has_saved_weights.load(); };
+  if (std::ranges::any_of(pages, has_weights)) return Saved::weights;
   const auto last_asked = with_rank_0 && !pages.empty() ? pages.begin() + 1 : pages.end();
   if (std::any_of(pages.begin(), last_asked, has_own)) return Saved::own_checkpoint;
   return !pages.empty() && std::ranges::all_of(pages, works_on_nothing) ? Saved::nothing : Saved::unknown;
@@ -284,7 +286,8 @@ void fill_going_on(const LogFolder& logs, const StopPlan& stop, ExitReport& repo
   report.train = logs.read_train_report();
   const bool timed_out = report.whole ? cause_called(report.whole->cause) == Cause::timed_out
                                       : report.verdict.cause == Cause::timed_out;
-  const bool was_stopped = stop_signal(report) || (timed_out && report.saved == Saved::own_checkpoint);
+  const bool has_saved = report.saved == Saved::own_checkpoint || report.saved == Saved::weights;
+  const bool was_stopped = stop_signal(report) || (timed_out && has_saved);
   report.going_on = describe_going_on(stop, was_stopped, report.train, report.saved);
 }
 

@@ -186,6 +186,9 @@ void Executor::use_streams(Streams& streams) {
   on_streams_.feed_places.resize(on_streams_.feed_ids.size());
   if (options_.timeline != nullptr || options_.measure_ops)
     on_streams_.times = std::make_unique<DeviceTimes>(streams, program_.ops.size());
+  if (options_.timeline != nullptr)
+    if (auto watch = device_.make_activity_watch())
+      on_streams_.activities = std::make_unique<DeviceActivities>(std::move(watch), *options_.timeline);
   if (!streams.can_record() && !records_together()) return;
   const auto agree = [this](bool mine) {
     std::int32_t least = mine ? 1 : 0;
@@ -253,11 +256,14 @@ bool Executor::wants_times() const {
 }
 
 void Executor::run_timed() {
+  const bool traced = on_streams_.activities && options_.timeline->is_open();
   on_streams_.times->begin();
+  if (traced) on_streams_.activities->begin();
   try {
     give_or_repeat_ops();
   } catch (...) {
     on_streams_.times->cancel();
+    if (traced) on_streams_.activities->cancel();
     throw;
   }
   on_streams_.times->end([this](OpId id, std::int64_t start_ns, std::int64_t end_ns) {
@@ -265,6 +271,7 @@ void Executor::run_timed() {
     measured_.op_ns[at] += end_ns - start_ns;
     if (options_.timeline != nullptr) options_.timeline->note(measured_.device_labels[at], start_ns, end_ns);
   });
+  if (traced) on_streams_.activities->end();
 }
 
 void Executor::give_or_repeat_ops() {

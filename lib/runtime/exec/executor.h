@@ -9,6 +9,7 @@
 
 #include "base/run/timeline.h"
 #include "comm/collective/communicator.h"
+#include "runtime/exec/device_activities.h"
 #include "runtime/exec/device_times.h"
 #include "runtime/exec/exposure.h"
 #include "runtime/exec/feeds.h"
@@ -78,7 +79,8 @@ struct OnStreams {
   std::unique_ptr<Feeds> feeds;
   std::unique_ptr<Fetched> fetched;
   std::unique_ptr<RecordedRuns> recorded;
-  std::unique_ptr<DeviceTimes> times;  // null: nobody wants them
+  std::unique_ptr<DeviceTimes> times;            // null: nobody wants them
+  std::unique_ptr<DeviceActivities> activities;  // null: no timeline, or nothing sees them
   std::vector<ValueId> feed_ids;
   std::vector<void*> feed_places;  // of them, in the run that begins
 };

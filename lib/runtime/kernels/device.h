@@ -10,6 +10,7 @@
 #include "comm/rendezvous/exchange.h"
 #include "runtime/data/decode/device_jpeg.h"
 #include "runtime/graph/program.h"
+#include "runtime/kernels/activity_watch.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/kernels/streams.h"
 
@@ -51,6 +52,9 @@ class Device {
 
   // Null: kernels are done when they return, and the device's memory is the host's.
   virtual Streams* streams() { return nullptr; }
+
+  // For a trace. Null: nothing sees what this device does by itself; choices() may say why.
+  virtual std::unique_ptr<ActivityWatch> make_activity_watch() { return nullptr; }
 
   // Decodes images for one thread that loads them (data.use_dali). Throws Error(config) if the device or its library cannot,
   // Error(os) without memory.

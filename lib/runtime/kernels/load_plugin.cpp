@@ -20,6 +20,7 @@ constexpr const char* kDeterministic = "FLAGS_cudnn_deterministic";  // PaddlePa
 constexpr const char* kGraphs = "FLEETRUN_CUDA_GRAPHS";
 constexpr const char* kRegister = "FLEETRUN_NCCL_REGISTER";
 constexpr const char* kNvjpeg = "FLEETRUN_NVJPEG";
+constexpr const char* kCupti = "FLEETRUN_CUPTI";
 constexpr const char* kCpuHint = "choose --device=cpu";
 
 Error refuse(const std::string& message) { return Error(ErrorKind::config, message, kCpuHint); }
@@ -65,10 +66,24 @@ bool read_channels_last(const Environment& environment, bool matrix_units) {
   return text == "nhwc";
 }
 
-// Then each collective works on the same gradients on all ranks.
-bool ranks_hold_the_same(const job::StrategySpec& strategy) {
-  return !strategy.sharding && !strategy.pipeline &&
-         strategy.build_strategy.reduce_strategy == job::ReduceStrategy::AllReduce;
+// Where ranks would not work on the same part of their gradients in each collective.
+std::string why_not_registered(const job::StrategySpec& strategy) {
+  const bool same = !strategy.sharding && !strategy.pipeline && !strategy.use_hierarchical_allreduce &&
+                    strategy.build_strategy.reduce_strategy == job::ReduceStrategy::AllReduce;
+  return same ? ""
+              : fmt::format(
+                    "{}=1 has no effect with sharding, pipeline, use_hierarchical_allreduce and "
+                    "reduce_strategy=Reduce",
+                    kRegister);
+}
+
+void refuse_share_and_registration(double share) {
+  if (share > 0)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format(
+            "found {0}=1 and {1}={2}, wanted one of them: NCCL registers only memory that it takes itself",
+            kRegister, kMemoryFraction, share));
 }
 
 int read_index(const std::string& device) {
@@ -108,9 +123,12 @@ const Plugin& load_plugin(const std::string& path) {
 PluginOptions plugin_options(const std::string& device, const job::StrategySpec& strategy,
                              const Environment& environment) {
   constexpr std::size_t kMegabyte = 1024 * 1024;
-  const bool tf32 = read_tf32(environment);
+  const bool tf32 = read_tf32(environment), registers = read_switch(environment, kRegister, "0");
+  const double share = read_memory_fraction(environment);
+  if (registers) refuse_share_and_registration(share);
+  const std::string problem = registers ? why_not_registered(strategy) : "";
   return {.index = read_index(device),
-          .memory_fraction = read_memory_fraction(environment),
+          .memory_fraction = share,
           .exhaustive_search = strategy.cudnn_exhaustive_search,
           .deterministic = read_flag(environment, kDeterministic, true),
           .workspace_limit = static_cast<std::size_t>(strategy.conv_workspace_size_limit) * kMegabyte,
@@ -120,8 +138,10 @@ PluginOptions plugin_options(const std::string& device, const job::StrategySpec&
           .tf32 = tf32,
           .channels_last = read_channels_last(environment, tf32 || strategy.amp),
           .record_steps = read_switch(environment, kGraphs, "1"),
-          .register_buffers = read_switch(environment, kRegister, "0") && ranks_hold_the_same(strategy),
-          .image_library = environment.get_or(kNvjpeg, "")};
+          .register_buffers = registers && problem.empty(),
+          .why_not_registered = problem,
+          .image_library = environment.get_or(kNvjpeg, ""),
+          .activity_library = environment.get_or(kCupti, "")};
 }
 
 }  // namespace fleetrun::runtime

@@ -24,8 +24,10 @@ struct PluginOptions {
   bool tf32 = false;           // matrix units may round inputs of convolutions and fc to 10 bits
   bool channels_last = false;  // images lie as [N, H, W, C] between convolutions
   bool record_steps = true;  // a step is given to the device as one recording (a CUDA graph), where it can be
-  bool register_buffers = false;  // gradients lie in memory from which a communicator sends without a copy
-  std::string image_library;  // the file of the library that decodes images; "": that of the system
+  bool register_buffers = false;   // gradients lie in memory from which a communicator sends without a copy
+  std::string why_not_registered;  // if that is wanted and cannot be: a line for the log; else ""
+  std::string image_library;       // the file of the library that decodes images; "": that of the system
+  std::string activity_library;    // the same of the one that sees kernels
 };
 
 struct Plugin {

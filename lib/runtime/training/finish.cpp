@@ -138,6 +138,7 @@ void save_weights_of_all(Run& run) {
   const bool has_trained = run.progress.state.steps > run.progress.first_step;
   const auto save = has_trained ? save_result : save_result_again;
   save(find_output(run.job.output, run.output), weights, to_metadata(run.card), run.out);
+  run.page.has_saved_weights = true;
 }
 
 }  // namespace

@@ -196,7 +196,8 @@ void complete_observers(Run& run) {
   observers.wait = timeline->add({Lane::data, "wait for a batch", "data", ""});
   observers.evaluation = timeline->add({Lane::compute, "evaluation", "evaluation", ""});
   observers.spans_of_step =
-      2 * run.trainer.executor().program().ops.size() +  // of the host, and of a device beside it
+      // Of the host, of a device beside it, and of the device's kernels.
+      (2 + DeviceActivities::kOfAnOp) * run.trainer.executor().program().ops.size() +
       2 * static_cast<std::size_t>(run.loaders.train.batch()) / kSamplesOfASpan + kOtherSpansOfAStep;
 }
 

@@ -56,6 +56,7 @@ struct ncclComm {
   bool broken = false, leaves = false;
   const std::shared_ptr<int> recordings = std::make_shared<int>();  // kept by those that have its collectives
   std::map<const std::byte*, std::size_t> registered;               // memory -> bytes
+  std::size_t under_way = 0;                                        // collectives that are not done
 
   ~ncclComm() {
     ::munmap(shared, bytes());
@@ -70,7 +71,8 @@ struct ncclComm {
   bool has_registered(const Brought& brought) const {
     const auto* const from = static_cast<const std::byte*>(brought.from);
     auto next = registered.upper_bound(from);
-    return next != registered.begin() && from + brought.bytes <= std::prev(next)->first + std::prev(next)->second;
+    return next != registered.begin() &&
+           from + brought.bytes <= std::prev(next)->first + std::prev(next)->second;
   }
   bool all_leave() const { return head().leaving == static_cast<std::uint64_t>(size); }
   std::byte* place_of(int whose) const {
@@ -136,9 +138,12 @@ ncclResult_t collective(ncclComm_t given, const Brought& brought, cudaStream_t s
   if (registered && !recorded) ++on_host::counts().registered;
   // A recorded collective gets its number each time it is done. All ranks have recorded it, or none has.
   const std::uint64_t doing = brought.bytes << 2U | (registered ? 2U : 0U) | (recorded ? 1U : 0U);
-  const auto work = [comm, brought, take, doing,
-                     number = std::optional<std::uint64_t>(), arrived = false, looks = 0]() mutable {
-    if (comm->given_up) return true;
+  const auto work = [comm, brought, take, doing, recorded, number = std::optional<std::uint64_t>(),
+                     arrived = false, looks = 0]() mutable {
+    if (comm->given_up) {
+      if (!recorded) --comm->under_way;
+      return true;
+    }
     if (!number) number = comm->collectives++;
     const std::uint64_t before = 1 + 2 * *number;  // arrivals of each rank
     if (!arrived) {
@@ -156,8 +161,10 @@ ncclResult_t collective(ncclComm_t given, const Brought& brought, cudaStream_t s
             "another has not");
     take(*comm);
     ++comm->head().arrivals;
+    if (!recorded) --comm->under_way;
     return true;
   };
+  if (!recorded) ++comm->under_way;
   on_host::give_until_done(stream, &on_host::Counts::nccl, work);
   return ncclSuccess;
 }
@@ -168,6 +175,13 @@ void sum_up(const ncclComm& comm, std::size_t offset, void* made, std::size_t co
   std::memcpy(made, comm.place_of(0) + offset, count * size_of(dtype));
   for (int other = 1; other < comm.size; ++other)
     fleetrun::comm::reduce_function(dtype, op)(made, made, comm.place_of(other) + offset, count);
+}
+
+void give_back_registered(ncclComm& comm) {
+  const std::lock_guard lock(on_host::machine());
+  for (const auto& [data, bytes] : comm.registered)
+    if (const auto found = pieces_of_nccl().find(data); found != pieces_of_nccl().end()) --found->second;
+  comm.registered.clear();
 }
 
 // As NCCL does, which would wait for ever.
@@ -254,6 +268,8 @@ ncclResult_t ncclCommRegister(ncclComm_t given, void* data, std::size_t bytes, v
 }
 ncclResult_t ncclCommDeregister(ncclComm_t given, void* handle) {
   const std::lock_guard lock(on_host::machine());
+  if ((*handle_of(given))->under_way > 0)
+    on_host::refuse("memory is deregistered while collectives are under way");
   if ((*handle_of(given))->registered.erase(static_cast<std::byte*>(handle)) != 1)
     on_host::refuse("memory is deregistered that was not registered");
   if (const auto found = pieces_of_nccl().find(handle); found != pieces_of_nccl().end()) --found->second;
@@ -269,8 +285,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t given) {
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   (*handle_of(comm))->given_up = true;
-  for (const auto& [data, bytes] : (*handle_of(comm))->registered)
-    if (const auto found = pieces_of_nccl().find(data); found != pieces_of_nccl().end()) --found->second;
+  give_back_registered(**handle_of(comm));
   wait_for_recordings(**handle_of(comm));
   delete handle_of(comm);
   return ncclSuccess;

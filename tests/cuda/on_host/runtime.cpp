@@ -172,7 +172,7 @@ void give_until_done(cudaStream_t stream, Kind kind, std::function<bool()> work)
   const std::lock_guard lock(machine());
   if (stream == nullptr) refuse("work is given to the default stream");
   ++(counts().*(stream->capture ? &Counts::recorded : kind));
-  stream->push(std::move(work));
+  stream->push(stream->capture ? std::move(work) : watched(kind, std::move(work)));
 }
 
 }  // namespace fleetrun::cuda::on_host

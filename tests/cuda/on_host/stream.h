@@ -21,6 +21,9 @@ Counts& counts();
 
 using Kind = std::int64_t Counts::*;  // of work: where it is counted
 
+// The same work, which tells CUPTI's list when it was done if somebody watches work of this kind (cupti.cpp).
+std::function<bool()> watched(Kind kind, std::function<bool()> work);
+
 // Gives work to a stream: it is begun again until it says that it is done.
 void give_until_done(cudaStream_t stream, Kind kind, std::function<bool()> work);
 

@@ -379,7 +379,8 @@ TEST_CASE(
     const ChildResult end = cluster.end_of(node);
     CHECK_MESSAGE(end.code == 130, end.err);
     CHECK_FALSE(contains(end.err, "takes over"));
-    CHECK(contains(end.err, "fleetrun: stopped by SIGINT (2) on node 0 (127.0.0.1)\nfleetrun: lost node 0"));
+    CHECK(contains(end.err,
+                   "fleetrun: stopped by SIGINT (2) on node 0 (127.0.0.1)\nfleetrun: then lost node 0"));
     CHECK(cluster.end_in_report(node) == "stopped by 2");
   }
 }

@@ -88,6 +88,10 @@ TEST_CASE("what the first node says arrives as it was sent") {
   CHECK(through_wire_to_node(Stop{"why", 3}).exit_code == 3);
   CHECK(through_wire_to_node(Stop{"why", 3, true}).call_roll);
   CHECK(through_wire_to_node(Stop{"why", 130, false, 2}).signal == 2);
+  CHECK_FALSE(through_wire_to_node(Stop{"why", 3}).rank);
+  const Stop of_rank = through_wire_to_node(Stop{"why", 3, false, 0, "exited", 7});
+  CHECK(of_rank.cause == "exited");
+  CHECK(of_rank.rank == 7);
   CHECK(through_wire_to_node(Again{1, 5}).delay == 5);
   CHECK_FALSE(through_wire_to_node(Again{1, 5}).failure);
   CHECK(through_wire_to_node(Again{1, 5, 1, kFailure}).failure->line == kFailure.line);

@@ -87,6 +87,12 @@ TEST_CASE("hunt 14: a missing train.json does not hide that a checkpoint was sav
             .starts_with("fleetrun: a checkpoint was saved, but fleetrun finds no train.json"));
 }
 
+TEST_CASE("hunt 115: a stop after the weights were saved starts nothing again") {
+  for (const job::CheckpointSpec& checkpoint : {kNone, kSaved})
+    CHECK(describe_going_on(typed(plan_stop(checkpoint, {})), true, R"({"steps": 7})", Saved::weights) ==
+          "fleetrun: the training was complete; the line \"weights: ...\" of rank 0 names its weights\n");
+}
+
 TEST_CASE("other ends, and other programs, have no such command") {
   CHECK(describe_going_on(typed(plan_stop(kSaved, {})), false, "").empty());
   CHECK(describe_going_on(typed(plan_stop(kSaved, {})), false, R"({"steps": 7})").empty());

@@ -172,6 +172,8 @@ TEST_CASE(
   CHECK(saved_by(pages, true) == Saved::unknown);
   pages[0]->has_own_checkpoint = true;
   CHECK(saved_by(pages, true) == Saved::own_checkpoint);
+  pages[0]->has_saved_weights = true;
+  CHECK(saved_by(pages, true) == Saved::weights);
 }
 
 TEST_CASE("a run that was stopped on all nodes in the pause before a restart has the command that goes on") {

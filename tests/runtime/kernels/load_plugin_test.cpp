@@ -71,24 +71,50 @@ TEST_CASE("device, strategy and environment become the options of the plug-in") 
   CHECK(plain.wait_for_collectives);
   CHECK_FALSE(plain.channels_last);
   CHECK(plain.image_library.empty());
+  CHECK(plain.activity_library.empty());
   environment.set("FLEETRUN_NVJPEG", "/opt/libnvjpeg.so.13");
+  environment.set("FLEETRUN_CUPTI", "/opt/libcupti.so.13");
   environment.set("FLAGS_fraction_of_gpu_memory_to_use", "0.92");
   environment.set("FLEETRUN_TF32", "1");
   environment.set("FLEETRUN_LAYOUT", "nhwc");
   environment.set("FLEETRUN_CUDA_GRAPHS", "0");
-  environment.set("FLEETRUN_NCCL_REGISTER", "1");
   environment.set("FLAGS_cudnn_deterministic", "False");
-  CHECK(plugin_options("cuda:0", strategy, environment).register_buffers);
   strategy.pipeline = true;
   const PluginOptions more = plugin_options("cuda:0", strategy, environment);
   CHECK(more.memory_fraction == doctest::Approx(0.92));
   CHECK(more.tf32);
   CHECK(more.channels_last);
   CHECK_FALSE(more.record_steps);
-  CHECK_FALSE(more.register_buffers);  // a stage has other gradients than its neighbour
   CHECK_FALSE(more.deterministic);
   CHECK_FALSE(more.wait_for_collectives);
   CHECK(more.image_library == "/opt/libnvjpeg.so.13");
+  CHECK(more.activity_library == "/opt/libcupti.so.13");
+}
+
+TEST_CASE("FLEETRUN_NCCL_REGISTER=1 takes effect where all ranks work on the same gradients, and alone") {
+  Environment environment;
+  environment.set("FLEETRUN_NCCL_REGISTER", "1");
+  const auto options_with = [&](const std::function<void(job::StrategySpec&)>& set) {
+    job::StrategySpec strategy;
+    set(strategy);
+    return plugin_options("cuda:0", strategy, environment);
+  };
+  const PluginOptions plain = options_with([](job::StrategySpec&) {});
+  CHECK(plain.register_buffers);
+  CHECK(plain.why_not_registered.empty());
+  for (const PluginOptions& options :
+       {options_with([](job::StrategySpec& strategy) { strategy.pipeline = true; }),
+        options_with([](job::StrategySpec& strategy) { strategy.sharding = true; }),
+        options_with([](job::StrategySpec& strategy) { strategy.use_hierarchical_allreduce = true; }),
+        options_with([](job::StrategySpec& strategy) {
+          strategy.build_strategy.reduce_strategy = job::ReduceStrategy::Reduce;
+        })}) {
+    CHECK_FALSE(options.register_buffers);
+    CHECK(options.why_not_registered.starts_with("FLEETRUN_NCCL_REGISTER=1 has no effect with sharding"));
+  }
+  environment.set("FLAGS_fraction_of_gpu_memory_to_use", "0.5");
+  CHECK_THROWS_WITH_AS(plugin_options("cuda:0", {}, environment), doctest::Contains("wanted one of them"),
+                       Error);
 }
 
 TEST_CASE(

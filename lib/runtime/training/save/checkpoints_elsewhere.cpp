@@ -21,11 +21,12 @@ std::string warn_of_checkpoints_elsewhere(const std::string& folder, const RankE
   const auto newest = std::max_element(steps.begin(), steps.end());
   if (env.rank != 0 || *newest <= steps.front()) return "";
   const std::string own =
-      steps.front() == kNoStep ? "has none" : fmt::format("has them up to step {} only", steps.front());
+      steps.front() == kNoStep ? "has none" : fmt::format("has one of step {}", steps.front());
   return fmt::format(
-      "warning: node {} has checkpoints up to step {} in {}, but node 0, which resumes and saves, {}; to resume from "
-      "those of node {}, name its host first, or put output.dir on a disk that all nodes share",
-      newest - steps.begin(), *newest, printable(folder), own, newest - steps.begin());
+      "warning: node {0} has a checkpoint of step {1} in {2}, but node 0, which saves and resumes, {3}. To resume from "
+      "step {1}, start the run with the host of node {0} as node 0, or copy its checkpoints. A disk that all nodes share "
+      "avoids this",
+      newest - steps.begin(), *newest, printable(folder), own);
 }
 
 }  // namespace fleetrun::runtime

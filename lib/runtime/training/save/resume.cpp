@@ -243,6 +243,21 @@ void tell_other_pixels(const Checkpoint& checkpoint, const CheckpointedTraining&
     training.out << line << std::endl;
 }
 
+// Model and optimizer have the names that the job's have. So if tensors differ, the reason may be model.freeze.
+std::string load_tensors(const Checkpoint& checkpoint, const CheckpointedTraining& training) {
+  try {
+    return load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data || !error.hint().empty()) throw;
+    throw Error(
+        ErrorKind::data, error.message(),
+        fmt::format(
+            "with another model.freeze the optimizer has other tensors. checkpoint.resume=never "
+            "model.pretrained={}/{} after the job file starts a training from the weights of the checkpoint",
+            checkpoint.path, kModelFile));
+  }
+}
+
 // Returns where the training goes on. On rank 0, which has the parameters then.
 TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batches,
                    const CheckpointedTraining& training) {
@@ -251,8 +266,7 @@ TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batche
   check_split(checkpoint, training.job, *anew.split);
   check_image_size(checkpoint, training);
   correct_powers(checkpoint, anew.decays);
-  const std::string note =
-      load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
+  const std::string note = load_tensors(checkpoint, training);
   const std::string left_out = leave_out_merged_gradients(checkpoint, anew, training.trainer.whole_program());
   const Length length = training.job.train.max_steps ? Length::steps : Length::epochs;
   TrainingState point = plan_resume(checkpoint.state, anew, batches, length, training.job.data.uneven);
@@ -386,13 +400,13 @@ void start_from_pretrained(bool has_checkpoint, const CheckpointedTraining& trai
     if (training.world.env.rank == 0) training.out << line << std::endl;
 }
 
-// A later attempt looks for its own checkpoints, and fails without them (require_checkpoint).
+// Only of a run that begins and takes the newest checkpoint there is. A later attempt fails if it does not see its own checkpoints
+// (require_checkpoint).
 void tell_of_checkpoints_elsewhere(const CheckpointedTraining& training) {
   const RankEnv& env = training.world.env;
   const job::CheckpointSpec& wanted = training.job.checkpoint;
   if (!wanted.dir || wanted.resume != "auto" || env.nodes == 1 || env.attempt > 0) return;
-  const std::string warning =
-      warn_of_checkpoints_elsewhere(*wanted.dir, env, *training.world.communicator);
+  const std::string warning = warn_of_checkpoints_elsewhere(*wanted.dir, env, *training.world.communicator);
   if (!warning.empty()) training.out << warning << std::endl;
 }
 
