@@ -47,8 +47,8 @@ constexpr std::size_t kMostLetters = 200;
 std::string readable(const char* name) {
   if (name == nullptr) return "a kernel without a name";
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                         &std::free);
   const std::string whole = status == 0 ? text.get() : name;
   return whole.size() > kMostLetters ? whole.substr(0, kMostLetters) + "..." : whole;
 }

@@ -7,8 +7,8 @@
 namespace fleetrun::runtime {
 
 struct Activity {
-  std::string name;      // "volta_sgemm_128x64_nn", or "copy" and "fill"
-  std::string category;  // "kernel", "copy" or "fill"
+  std::string name;                       // "volta_sgemm_128x64_nn", or "copy" and "fill"
+  std::string category;                   // "kernel", "copy" or "fill"
   std::int64_t start_ns = 0, end_ns = 0;  // on the clock of monotonic_ns()
 };
 

@@ -126,17 +126,19 @@ EXPORTED CUptiResult cuptiActivityFlushAll(std::uint32_t) {
     on_host::cupti().request(&buffer, &room, &most);
     constexpr std::size_t kOfARecord = sizeof(CUpti_ActivityKernel10);  // the largest
     const std::size_t count = std::min(done.size(), room / kOfARecord);
-    const std::vector<std::byte> bytes = on_host::records({done.begin(), done.begin() + static_cast<std::ptrdiff_t>(count)});
+    const std::vector<std::byte> bytes =
+        on_host::records({done.begin(), done.begin() + static_cast<std::ptrdiff_t>(count)});
     std::memcpy(buffer, bytes.data(), bytes.size());
     on_host::cupti().complete(nullptr, 0, buffer, room, bytes.size());
     done.erase(done.begin(), done.begin() + static_cast<std::ptrdiff_t>(count));
   }
   return CUPTI_SUCCESS;
 }
-EXPORTED CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t filled, CUpti_Activity** record) {
-  std::uint8_t* const next = *record == nullptr
-                                 ? buffer
-                                 : reinterpret_cast<std::uint8_t*>(*record) + on_host::bytes_of((*record)->kind);
+EXPORTED CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t filled,
+                                                CUpti_Activity** record) {
+  std::uint8_t* const next =
+      *record == nullptr ? buffer
+                         : reinterpret_cast<std::uint8_t*>(*record) + on_host::bytes_of((*record)->kind);
   if (next >= buffer + filled) return CUPTI_ERROR_MAX_LIMIT_REACHED;
   *record = reinterpret_cast<CUpti_Activity*>(next);
   return CUPTI_SUCCESS;
