@@ -94,9 +94,15 @@ std::optional<std::string> AnsweringRun::answer(const AnswerFile& file) const {
 void AnsweringRun::clean_up_if_stopped() const {
   const std::string path = folder_ + "/report.json";
   if (!temporary_ || !std::filesystem::exists(path)) return;
-  const JsonDocument report = read_json(read_file(path, kMostAnswerBytes));
-  const JsonValue* const cause = report.root.find("cause", JsonValue::Kind::text);
-  if (cause != nullptr && cause->text == "stopped") clean_up();
+  try {
+    const JsonDocument report = read_json(read_file(path, kMostAnswerBytes));
+    const JsonValue* const cause = report.root.find("cause", JsonValue::Kind::text);
+    const bool names_a_log = report.root.find("earlier_error", JsonValue::Kind::object) != nullptr;
+    std::error_code problem;
+    if (cause != nullptr && cause->text == "stopped" && !names_a_log)
+      std::filesystem::remove_all(folder_, problem);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the report is damaged, so it stays
+  }
 }
 
 void AnsweringRun::clean_up() const {

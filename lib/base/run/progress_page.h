@@ -73,7 +73,7 @@ struct ProgressPage {
   std::atomic<std::int64_t> saved_place{-1};
   std::atomic<bool> is_done{false};  // the training is over; of rank 0: and its weights are saved
   std::atomic<bool> has_saved_weights{
-      false};  // of rank 0: the training is complete, and its weights are in output.dir
+      false};  // by rank 0 in this attempt: the training is complete, and its weights are in output.dir
   std::atomic<bool> has_own_checkpoint{false};  // this run has saved one, whichever attempt
   std::atomic<bool> keeps_checkpoints{
       false};  // this rank was rank 0 in this run, and looked into their folder

@@ -217,11 +217,14 @@ void CudaDevice::keep_algorithms() {
 CudaDevice::~CudaDevice() = default;
 
 std::string CudaDevice::version() const {
-  return fmt::format("CUDA {}, cuDNN {}, cuBLASLt {}, NCCL {}, compute capability {}, {}, {}{}",
+  return fmt::format("CUDA {}, cuDNN {}, cuBLASLt {}, NCCL {}, compute capability {}, {}, {}",
                      runtime_version(), cudnnGetVersion(), cublasLtGetVersion(), nccl_version(),
                      compute_capability(options_.index), options_.tf32 ? "TF32" : "f32",
-                     options_.channels_last ? "NHWC" : "NCHW",
-                     options_.register_buffers ? ", registered gradients" : "");
+                     options_.channels_last ? "NHWC" : "NCHW");
+}
+
+std::string CudaDevice::memory_of_gradients() const {
+  return options_.register_buffers ? "registered with NCCL (FLEETRUN_NCCL_REGISTER=1)" : "not registered";
 }
 
 // GPUs that are equal in these three figures are taken to be equally fast.

@@ -28,6 +28,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::string name() const override { return "CUDA"; }
   std::vector<DType> narrow_types() const override { return {DType::f16, DType::bf16}; }
   std::string version() const override;
+  std::string memory_of_gradients() const override;
   std::string hardware() const override;
   std::string bus_id() const override;
   std::string notice() const override;

@@ -5,20 +5,20 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#if __has_include(<cupti_activity.h>)
-#include <cupti_activity.h>
-#include <cupti_version.h>
-#define FLEETRUN_HAS_CUPTI 1
-#endif
-
 #include "base/run/timeline.h"
+#include "cuda/plugin/cupti_records.h"
 
 namespace fleetrun::cuda {
 
@@ -27,25 +27,16 @@ namespace {
 
 using runtime::Activity;
 
-// The beginnings of these records, which we read, are the same in all versions of a major version.
-#if CUPTI_API_VERSION >= 130000
-using KernelRecord = CUpti_ActivityKernel10;
-using CopyRecord = CUpti_ActivityMemcpy6;
-#else
-using KernelRecord = CUpti_ActivityKernel8;
-using CopyRecord = CUpti_ActivityMemcpy5;
-#endif
-using FillRecord = CUpti_ActivityMemset4;
-
 constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                CUPTI_ACTIVITY_KIND_MEMSET};
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20U;
 constexpr std::size_t kAlignment = 8;  // bytes: that CUPTI wants of buffers
 constexpr std::size_t kMostLetters = 200;
 
-// Without its parameters: those of a template can take kilobytes.
+// As in C++, but not too long: the parameters of a template can take kilobytes.
 std::string readable(const char* name) {
   if (name == nullptr) return "a kernel without a name";
+  if (!std::string_view(name).starts_with("_Z")) return name;
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
                                                          &std::free);
@@ -88,15 +79,22 @@ class CuptiLibrary {
   decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
 };
 
-// CUPTI's callbacks have no argument of ours, so what they fill is of the process.
+// CUPTI's callbacks have no argument of ours, so what they fill is of the process. It is never destroyed, because CUPTI may call them when the
+// process ends.
 struct Seen {
   const CuptiLibrary* library = nullptr;
   std::mutex mutex;
   std::vector<Activity> activities;
 };
 Seen& seen() {
-  static Seen all;
-  return all;
+  static Seen* const all = new Seen;
+  return *all;
+}
+
+// A forced flush also brings what is not done, such as the work of loader threads, without its times.
+void keep(Activity activity) {
+  if (activity.start_ns > 0 && activity.end_ns >= activity.start_ns)
+    seen().activities.push_back(std::move(activity));
 }
 
 void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
@@ -112,16 +110,27 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
   while (seen().library->next_record(buffer, filled, &record) == CUPTI_SUCCESS) {
     if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
       const auto& kernel = *reinterpret_cast<const KernelRecord*>(record);
-      seen().activities.push_back(activity(kernel, readable(kernel.name), "kernel"));
+      keep(activity(kernel, readable(kernel.name), "kernel"));
     } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
-      seen().activities.push_back(activity(*reinterpret_cast<const CopyRecord*>(record), "copy", "copy"));
+      keep(activity(*reinterpret_cast<const CopyRecord*>(record), "copy", "copy"));
     } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
-      seen().activities.push_back(activity(*reinterpret_cast<const FillRecord*>(record), "fill", "fill"));
+      keep(activity(*reinterpret_cast<const FillRecord*>(record), "fill", "fill"));
     }
   }
 }
 
 std::uint64_t CUPTIAPI clock_of_trace() { return static_cast<std::uint64_t>(monotonic_ns()); }
+
+bool enable(const CuptiLibrary& library) {
+  bool good = true;
+  for (const CUpti_ActivityKind kind : kKinds) good = library.enable(kind) == CUPTI_SUCCESS && good;
+  return good;
+}
+
+void disable(const CuptiLibrary& library) {
+  for (const CUpti_ActivityKind kind : kKinds) library.disable(kind);
+  library.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+}
 
 class CuptiWatch : public runtime::ActivityWatch {
  public:
@@ -135,21 +144,19 @@ class CuptiWatch : public runtime::ActivityWatch {
       const std::lock_guard lock(seen().mutex);
       seen().activities.clear();
     }
-    for (const CUpti_ActivityKind kind : kKinds) library_.enable(kind);
     watches_ = true;
+    enable(library_);
   }
 
   std::vector<Activity> end() override {
     stop();
-    library_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     const std::lock_guard lock(seen().mutex);
     return std::exchange(seen().activities, {});
   }
 
  private:
   void stop() {
-    if (!std::exchange(watches_, false)) return;
-    for (const CUpti_ActivityKind kind : kKinds) library_.disable(kind);
+    if (std::exchange(watches_, false)) disable(library_);
   }
 
   const CuptiLibrary& library_;
@@ -165,10 +172,12 @@ std::unique_ptr<runtime::ActivityWatch> make_cupti_watch(const std::string& file
   problem = library.problem;
   if (!problem.empty()) return nullptr;
   seen().library = &library;
-  // Before anything is watched, or the first records would have CUPTI's own clock.
-  if (library.register_callbacks(give_buffer, take_buffer) != CUPTI_SUCCESS ||
-      library.register_clock(clock_of_trace) != CUPTI_SUCCESS) {
-    problem = "it cannot watch this process; does another profiler?";
+  // Before anything is watched, or the first records would have CUPTI's own clock. The first start of CUPTI can take a while.
+  const bool starts = library.register_callbacks(give_buffer, take_buffer) == CUPTI_SUCCESS &&
+                      library.register_clock(clock_of_trace) == CUPTI_SUCCESS && enable(library);
+  disable(library);
+  if (!starts) {
+    problem = "it cannot watch this process, which another profiler may watch";
     return nullptr;
   }
   return std::make_unique<CuptiWatch>(library);

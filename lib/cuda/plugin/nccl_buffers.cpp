@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -34,7 +35,8 @@ class NcclBuffers::Given : public comm::Memory {
 };
 
 std::unique_ptr<comm::Memory> NcclBuffers::allocate(std::size_t bytes) {
-  if (ncclMemAlloc == nullptr || ncclCommRegister == nullptr)
+  if (ncclMemAlloc == nullptr || ncclMemFree == nullptr || ncclCommRegister == nullptr ||
+      ncclCommDeregister == nullptr)
     throw Error(
         ErrorKind::config,
         "FLEETRUN_NCCL_REGISTER=1: found a NCCL that cannot register memory, wanted NCCL 2.19 or newer");
@@ -52,8 +54,9 @@ std::unique_ptr<comm::Memory> NcclBuffers::allocate(std::size_t bytes) {
 ncclResult_t NcclBuffers::register_with(ncclComm_t communicator, const void* data) {
   const std::lock_guard lock(mutex_);
   for (Buffer& buffer : buffers_) {
-    if (data < buffer.data || data >= buffer.data + buffer.bytes || buffer.handles.contains(communicator))
-      continue;
+    const std::less<const void*> is_before;
+    const bool is_inside = !is_before(data, buffer.data) && is_before(data, buffer.data + buffer.bytes);
+    if (!is_inside || buffer.handles.contains(communicator)) continue;
     void* handle = nullptr;
     const ncclResult_t result = ncclCommRegister(communicator, buffer.data, buffer.bytes, &handle);
     if (result != ncclSuccess) return result;

@@ -14,8 +14,9 @@ namespace {
 
 // Of the C library (errno), gloo (transport/tcp), PyTorch (TCPStore.cpp, socket.cpp, ProcessGroupGloo.cpp, ProcessGroupNCCL.cpp), NCCL
 // (ncclGetErrorString, socket.cc, net_ib.cc, proxy.cc), gRPC, JAX's coordination service, Horovod, TensorFlow, PaddlePaddle, Python's
-// asyncio, and ranks of the embedded runtime that share memory (SharedMeeting).
-constexpr std::array<std::string_view, 49> kSignsOfLoss = {"Connection closed by",
+// asyncio, and ranks of the embedded runtime that share memory (SharedMeeting). Not the words of a rank for which another one has waited
+// too long: it was late itself.
+constexpr std::array<std::string_view, 45> kSignsOfLoss = {"Connection closed by",
                                                            "onnection reset",
                                                            "Broken pipe",
                                                            "onnection refused",
@@ -59,11 +60,10 @@ constexpr std::array<std::string_view, 49> kSignsOfLoss = {"Connection closed by
                                                            "(its process has ended)",
                                                            "(it has left)",
                                                            "(so did rank ",
-                                                           "ConnectionResetError",
-                                                           "ConnectionAbortedError",
-                                                           "BrokenPipeError",
-                                                           "Connection lost",
-                                                           "closing transport"};
+                                                           "Cannot write to closing transport"};
+// Of Python. A line that is no exception may only name them.
+constexpr std::array<std::string_view, 3> kClassesOfLoss = {"ConnectionResetError", "ConnectionAbortedError",
+                                                            "BrokenPipeError"};
 constexpr std::size_t kAbortWords = 8 * 1024;  // bytes: of an abort, with its stack
 constexpr std::size_t kExitWords = 2 * 1024;   // bytes: "error: Connection closed by peer", and a good-bye
 constexpr std::size_t kLinesBefore = 3;        // an exception: "all_reduce failed: Connection closed by peer"
@@ -101,7 +101,11 @@ bool tells_of_lost_peer(const LastException& last) {
 }  // namespace
 
 bool may_tell_of_lost_peer(std::string_view exception) {
-  return exception == kEndOfConnection || exception.starts_with("EOFError (") || has_sign(exception);
+  const auto has_class = [&](std::string_view name) {
+    return exception.find(name) != std::string_view::npos;
+  };
+  return exception == kEndOfConnection || exception.starts_with("EOFError (") ||
+         std::ranges::any_of(kClassesOfLoss, has_class) || has_sign(exception);
 }
 
 std::optional<LogCause> find_lost_peer(std::string_view log_end, std::string_view script) {

@@ -12,7 +12,6 @@
 #include "base/error/error.h"
 #include "base/error/exit_codes.h"
 #include "base/text/plural.h"
-#include "launch/evidence/lost_peer.h"
 #include "launch/host/port_owner.h"
 #include "launch/loop/listen_on.h"
 #include "launch/process/exit_status.h"
@@ -297,13 +296,7 @@ void NodeSession::on_message(const FromFirst& message) {
     return;
   }
   if (const auto* stop = std::get_if<Stop>(&message)) {
-    ending_ = NodeFailure{.cause = stop->cause,
-                          .line = stop->why,
-                          .block = fmt::format("fleetrun: {}\n", stop->why),
-                          .exit_code = stop->exit_code,
-                          .signal = stop->signal,
-                          .rank = stop->rank,
-                          .evidence = {}};
+    ending_.was_told(*stop);
     return tell_run(EndedElsewhere{stop->why, stop->exit_code, stop->call_roll, stop->signal});
   }
   if (const auto* finished = std::get_if<Finished>(&message))
@@ -314,7 +307,7 @@ void NodeSession::on_message(const FromFirst& message) {
   if (const auto* ask = std::get_if<Ask>(&message)) return reply_to(*ask);
   if (const auto* again = std::get_if<Again>(&message)) {
     attempt_ = again->attempt;
-    ending_.reset();
+    ending_.forget();
     missing_.clear();
   }
   if (const auto* start = std::get_if<Start>(&message)) seen_.see_start(start->attempt);
@@ -340,9 +333,11 @@ void NodeSession::on_places(const Places& places) {
 }
 
 void NodeSession::send(const FromNode& message) {
-  if (const auto* failed =
-          std::get_if<Failed>(&message))  // the first node tells only the others why they stop
-    ending_ = ending_.value_or(failed->failure);
+  // The first node tells only the others why they stop.
+  if (const auto* failed = std::get_if<Failed>(&message))
+    ending_.happened_here(failed->failure, Clock::now());
+  if (const auto* ended = std::get_if<Ended>(&message); ended != nullptr && ended->failure)
+    ending_.know_more(*ended->failure);
   const bool concerns_the_run =
       std::holds_alternative<Failed>(message) || std::holds_alternative<Ended>(message);
   if (taking_over_ && concerns_the_run && !link_->is_open()) return taking_over_->unsent.push_back(message);
@@ -379,8 +374,8 @@ void NodeSession::on_lost(const std::string& why) {
     return look_.call_at(Clock::now(), [this] { join_again(); });
   over_ = true;
   NodeFailure failure = with_earlier_failure(loss_of_first(why));
-  const bool would_restart = is_elastic() && known_ && !leaving_ &&
-                             worth_restarting(options_.restart, static_cast<int>(ErrorKind::temporary));
+  const bool would_restart =
+      is_elastic() && known_ && !leaving_ && worth_restarting(options_.restart, failure.exit_code);
   if (would_restart && RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()))
     failure.block += no_restart_is_left(options_.restart);
   tell_run(EndedElsewhere{failure.line, failure.exit_code});
@@ -395,19 +390,8 @@ NodeFailure NodeSession::loss_of_first(const std::string& why) const {
           .exit_code = static_cast<int>(ErrorKind::temporary)};
 }
 
-// The first node may have been lost while the ranks ended. What they ended for comes first, unless it may follow from the loss.
-NodeFailure NodeSession::with_earlier_failure(NodeFailure loss) const {
-  if (!ending_) return loss;
-  const bool may_follow =
-      ending_->signal == 0 && (ending_->exit_code == loss.exit_code || may_tell_of_lost_peer(ending_->line));
-  if (may_follow) {
-    loss.block = fmt::format("fleetrun: {}\n{}", ending_->line, loss.block);
-    return loss;
-  }
-  NodeFailure failure = *ending_;
-  failure.block += fmt::format("fleetrun: then {}\n", loss.line);
-  failure.line += "; then " + loss.line;
-  return failure;
+NodeFailure NodeSession::with_earlier_failure(const NodeFailure& loss) const {
+  return ending_.before(loss, link_->last_heard());
 }
 
 void NodeSession::reply_to(const Ask& ask) {

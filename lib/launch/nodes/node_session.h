@@ -12,6 +12,7 @@
 #include "base/run/run_key.h"
 #include "launch/loop/event_loop.h"
 #include "launch/nodes/address_book.h"
+#include "launch/nodes/attempt_end.h"
 #include "launch/nodes/node_key.h"
 #include "launch/nodes/node_link.h"
 #include "launch/nodes/node_messages.h"
@@ -136,7 +137,7 @@ class NodeSession {
   void on_message(const FromFirst& message);
   void on_lost(const std::string& why);
   NodeFailure loss_of_first(const std::string& why) const;
-  NodeFailure with_earlier_failure(NodeFailure loss) const;
+  NodeFailure with_earlier_failure(const NodeFailure& loss) const;
   bool ends_for_good() const;  // the ranks end, and they are not to start again
   void take_signal(int signal);
   void tell_run(Event event);
@@ -193,7 +194,7 @@ class NodeSession {
   std::vector<std::unique_ptr<NodeLink>> rivals_;  // on the first node, while it waits for the others
   Timer rival_wait_;                               // before this node ends because of one
   std::optional<TakingOver> taking_over_;
-  std::optional<NodeFailure> ending_;        // why the ranks of this attempt end
+  AttemptEnd ending_;                        // of the ranks of this attempt
   bool leaving_ = false;                     // this node cannot go on
   std::deque<FromFirst> answers_;            // oldest first
   std::optional<NodeFailure> interruption_;  // what ended the wait for the others

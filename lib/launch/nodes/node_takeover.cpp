@@ -19,7 +19,9 @@ constexpr auto kLookEvery = std::chrono::milliseconds(100);  // whether it is th
 }  // namespace
 
 bool NodeSession::ends_for_good() const {
-  return ending_ && (ending_->signal != 0 || !worth_restarting(options_.restart, ending_->exit_code));
+  const NodeFailure* const failure = ending_.failure();
+  return failure != nullptr &&
+         (failure->signal != 0 || !worth_restarting(options_.restart, failure->exit_code));
 }
 
 bool NodeSession::may_restart_after_loss() const {

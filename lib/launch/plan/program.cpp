@@ -61,9 +61,8 @@ bool is_on_noexec_mount(const std::string& path) {
   return ::statvfs(path.c_str(), &facts) == 0 && (facts.f_flag & ST_NOEXEC) != 0;
 }
 
-// "/usr/bin/python3" of a file that begins with "#!/usr/bin/python3 -u", as the kernel reads it: up to the first blank, so a
-// carriage return belongs to the name. "" for any other file.
-std::string interpreter_of(const std::string& path) {
+// "/usr/bin/python3 -u" of a file that begins with "#!/usr/bin/python3 -u"; "" for any other file.
+std::string interpreter_line_of(const std::string& path) {
   std::string line(kMostOfFirstLine, '\0');
   std::ifstream file(path);
   file.read(line.data(), std::ssize(line));
@@ -71,23 +70,26 @@ std::string interpreter_of(const std::string& path) {
   if (!line.starts_with("#!")) return "";
   line = line.substr(2, line.find('\n') - 2);
   const auto start = line.find_first_not_of(" \t");
-  if (start == std::string::npos) return "";
-  return line.substr(start, line.find_first_of(" \t", start) - start);
+  return start == std::string::npos ? "" : line.substr(start);
 }
 
 // The kernel's word for a missing interpreter is "No such file", as if the script were missing.
+// A carriage return at the end of the line belongs to the interpreter's name, or to that of the program which env(1) looks for.
 void check_interpreter(const std::string& path) {
-  std::string interpreter = interpreter_of(path);
-  if (interpreter.empty() || ::access(interpreter.c_str(), F_OK) == 0) return;
-  if (!interpreter.ends_with('\r'))
+  std::string line = interpreter_line_of(path);
+  const std::string interpreter = line.substr(0, line.find_first_of(" \t"));
+  const bool exists = interpreter.empty() || ::access(interpreter.c_str(), F_OK) == 0;
+  const bool returns = interpreter.ends_with('\r') || (interpreter.ends_with("/env") && line.ends_with('\r'));
+  if (exists && !returns) return;
+  if (!returns)
     throw Error(ErrorKind::not_found, fmt::format("{} needs the interpreter {}, which does not exist", path,
                                                   printable(interpreter)));
-  interpreter.pop_back();
+  line.pop_back();
   throw Error(
       ErrorKind::not_found,
       fmt::format(
           "the line #!{} of {} ends with a carriage return, as on Windows, so Linux does not find the interpreter",
-          printable(interpreter), path),
+          printable(line), path),
       fmt::format("sed -i 's/\\r$//' {} removes the carriage returns", path));
 }
 

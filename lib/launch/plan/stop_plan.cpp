@@ -67,6 +67,7 @@ std::string describe_going_on(const StopPlan& plan, bool was_stopped, const std:
   if (has_own_checkpoint && plan.has_checkpoints && plan.begins_elsewhere && training.resume.empty())
     training = {.saved = training.saved, .resume = "auto"};
   if (!plan.of_job || plan.command.empty() || (!was_stopped && !training.saved)) return "";
+  if (saved == Saved::elsewhere) return "";
   if (saved == Saved::weights)
     return "fleetrun: the training was complete; the line \"weights: ...\" of rank 0 names its weights\n";
   if (has_own_checkpoint && plan.saves_in_logs && !training.saved)

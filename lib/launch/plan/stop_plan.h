@@ -25,6 +25,7 @@ enum class Saved {
   nothing,
   own_checkpoint,  // so checkpoint.resume=auto continues the run
   weights,         // of the complete training
+  elsewhere,       // the training is complete, and rank 0 is on another node, which says what it has saved
 };
 
 // Who is there when the run is stopped.

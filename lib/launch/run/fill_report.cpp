@@ -276,7 +276,9 @@ Saved saved_by(const std::vector<ProgressPagePtr>& pages, bool with_rank_0) {
     return page->first_step_ns != 0 && page->saved_steps < 0;
   };
   const auto has_weights = [](const ProgressPagePtr& page) { return page->has_saved_weights.load(); };
+  const auto is_done = [](const ProgressPagePtr& page) { return page->is_done.load(); };
   if (std::ranges::any_of(pages, has_weights)) return Saved::weights;
+  if (!with_rank_0 && std::ranges::any_of(pages, is_done)) return Saved::elsewhere;
   const auto last_asked = with_rank_0 && !pages.empty() ? pages.begin() + 1 : pages.end();
   if (std::any_of(pages.begin(), last_asked, has_own)) return Saved::own_checkpoint;
   return !pages.empty() && std::ranges::all_of(pages, works_on_nothing) ? Saved::nothing : Saved::unknown;

@@ -203,11 +203,14 @@ void SharedRun::tell_finish(const Event& event) {
   sources_.nodes.send(Finished{attempt_, verdict.number_of(exited->rank)});
 }
 
-// All nodes name the failure that the first node found to be the first of all.
+// All nodes name the failure that the first node found to be the first of all. `here` is that of this node. Another first node may know only
+// its beginning, and the loss after it.
 void SharedRun::correct_cause(const NodeFailure& first, const std::optional<NodeFailure>& here,
                               ExitReport& report) {
   Verdict& verdict = report.verdict;
-  if (here && here->line == first.line) return;
+  const bool is_before_loss =
+      here && first.line.starts_with(describe_cause(verdict, report.command) + "; then lost ");
+  if (is_before_loss || (here && here->line == first.line)) return;
   verdict.cause = Cause::elsewhere;
   verdict.exit_code = first.exit_code;
   verdict.why = first.line;
@@ -216,6 +219,14 @@ void SharedRun::correct_cause(const NodeFailure& first, const std::optional<Node
   report.earlier_error.reset();
   report.last_lines.clear();
   report.other_log = {};
+}
+
+// The first node was lost when the session knew only the first line of the failure of a rank here.
+void SharedRun::tell_all_of(const NodeFailure& failure, const NodeFailure& brief, WholeRun& whole) {
+  if (!brief.rank || whole.rank != brief.rank || !whole.block.starts_with(brief.block)) return;
+  whole.block.replace(0, brief.block.size(), failure.block);
+  whole.message.replace(0, brief.line.size(), failure.line);
+  whole.evidence = failure.evidence;
 }
 
 std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
@@ -228,7 +239,8 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
                  .asked_by = sources_.supervisor.asked_by(),
                  .finished = verdict.cause == Cause::finished,
                  .step = highest_step(sources_.state.pages)};
-  if (told_failure_) ended.failure = failure_here(verdict, time_of_failure());
+  std::optional<NodeFailure> brief;
+  if (told_failure_) ended.failure = brief = failure_here(verdict, time_of_failure());
   if (told_failure_ && verdict.rank) {
     ended.failure->line = describe_failure(report);
     ended.failure->block = describe_end_elsewhere(report);
@@ -253,6 +265,7 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
   }
   const auto& over = std::get<Over>(answer);
   report.whole = whole_run(over, sources_.nodes);
+  if (brief) tell_all_of(*ended.failure, *brief, *report.whole);
   report.verdict.exit_code = report.whole->exit_code;
   report.verdict.crash_loop = over.gave_up;
   return std::nullopt;

@@ -57,6 +57,7 @@ class SharedRun {
   void finish() { sources_.nodes.finish(); }                 // call it when the run is over
 
  private:
+  static void tell_all_of(const NodeFailure& failure, const NodeFailure& brief, WholeRun& whole);
   static void correct_cause(const NodeFailure& first, const std::optional<NodeFailure>& here,
                             ExitReport& report);
   FromFirst wait();

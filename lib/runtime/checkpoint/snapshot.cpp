@@ -106,6 +106,20 @@ void check_model(const Safetensors& model, const std::string& path, const std::v
   }
 }
 
+// The optimizer has the name of that of the job. So the reason for other tensors may be model.freeze.
+void check_optimizer(const Safetensors& optimizer, const std::string& path, const Program& program) {
+  try {
+    check_tensors(optimizer, path + "/" + kOptimizerFile, optimizer_states_of(program), program, kLossScale);
+  } catch (const Error& error) {
+    throw Error(
+        error.kind(), error.message(),
+        fmt::format(
+            "if model.freeze is another one now, checkpoint.resume=never model.pretrained={}/{} after the job file "
+            "starts a training from the weights of the checkpoint",
+            path, kModelFile));
+  }
+}
+
 }  // namespace
 
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
@@ -135,8 +149,7 @@ std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program
                     &optimizer = file_of(checkpoint, kOptimizerFile);
   const std::vector<ValueId> weights = weights_of(program);
   check_model(model, checkpoint.path + "/" + kModelFile, weights, program);
-  check_tensors(optimizer, checkpoint.path + "/" + kOptimizerFile, optimizer_states_of(program), program,
-                kLossScale);
+  check_optimizer(optimizer, checkpoint.path, program);
   store_tensors(model, weights, program, storage);
   std::vector<ValueId> states = optimizer_states_of(program);
   std::erase_if(states, [&](ValueId id) { return !optimizer.tensors.contains(program.value(id).name); });

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/run/timeline.h"
 #include "runtime/kernels/activity_watch.h"

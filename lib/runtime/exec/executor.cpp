@@ -257,21 +257,25 @@ bool Executor::wants_times() const {
 
 void Executor::run_timed() {
   const bool traced = on_streams_.activities && options_.timeline->is_open();
-  on_streams_.times->begin();
   if (traced) on_streams_.activities->begin();
   try {
+    on_streams_.times->begin();
     give_or_repeat_ops();
+    note_times();
   } catch (...) {
     on_streams_.times->cancel();
     if (traced) on_streams_.activities->cancel();
     throw;
   }
+  if (traced) on_streams_.activities->end();
+}
+
+void Executor::note_times() {
   on_streams_.times->end([this](OpId id, std::int64_t start_ns, std::int64_t end_ns) {
     const auto at = static_cast<std::size_t>(id);
     measured_.op_ns[at] += end_ns - start_ns;
     if (options_.timeline != nullptr) options_.timeline->note(measured_.device_labels[at], start_ns, end_ns);
   });
-  if (traced) on_streams_.activities->end();
 }
 
 void Executor::give_or_repeat_ops() {

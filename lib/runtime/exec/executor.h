@@ -157,6 +157,7 @@ class Executor {
   std::string why_not_recorded(const Streams& streams) const;
   bool wants_times() const;
   void run_timed();
+  void note_times();
   void give_or_repeat_ops();
   void give_ops();
   const std::vector<void*>& places_of_feeds();

@@ -16,7 +16,7 @@ class ActivityWatch {
  public:
   virtual ~ActivityWatch() = default;
   virtual void begin() = 0;
-  // What was begun and done since begin(). The device has nothing to do now.
+  // What was begun and done since begin(). The device has done all work of the run.
   virtual std::vector<Activity> end() = 0;
 };
 

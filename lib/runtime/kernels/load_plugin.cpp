@@ -125,8 +125,8 @@ PluginOptions plugin_options(const std::string& device, const job::StrategySpec&
   constexpr std::size_t kMegabyte = 1024 * 1024;
   const bool tf32 = read_tf32(environment), registers = read_switch(environment, kRegister, "0");
   const double share = read_memory_fraction(environment);
-  if (registers) refuse_share_and_registration(share);
   const std::string problem = registers ? why_not_registered(strategy) : "";
+  if (registers && problem.empty()) refuse_share_and_registration(share);
   return {.index = read_index(device),
           .memory_fraction = share,
           .exhaustive_search = strategy.cudnn_exhaustive_search,

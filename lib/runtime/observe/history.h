@@ -15,6 +15,7 @@ namespace fleetrun::runtime {
 struct SavedPoint {
   std::int64_t steps = 0;    // in the count of the ranks that saved it; 0: there is no checkpoint
   std::string history = {};  // path of the history in it, which may be missing
+  std::string model = {};    // path of the weights in it
 };
 
 // A training can do without: what goes wrong is a warning. Rows that a full disk does not take are missing, and the others follow.

@@ -1,5 +1,7 @@
 #include "runtime/training/finish.h"
 
+#include <fcntl.h>
+
 #include <array>
 #include <cmath>
 #include <set>
@@ -8,7 +10,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/system/unique_fd.h"
 #include "base/text/plural.h"
+#include "runtime/checkpoint/safetensors.h"
 #include "runtime/observe/gather_texts.h"
 #include "runtime/training/profile_steps.h"
 #include "runtime/training/save/best_weights.h"
@@ -131,13 +135,22 @@ void tell_decoded(Run& run) {
           << std::endl;
 }
 
+// Weights that this run has not trained keep the description with which they were saved, whatever the present job says.
+Metadata description_of_weights(const Run& run, bool has_trained) {
+  const std::string& saved_in = run.checkpoints.loaded().model;
+  if (has_trained || saved_in.empty()) return to_metadata(run.card);
+  const UniqueFd fd(::open(saved_in.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Metadata saved = fd ? read_metadata(fd.get()) : Metadata();
+  return saved.contains("model.name") ? saved : to_metadata(run.card);  // older checkpoints have none
+}
+
 // Every rank calls it, since each may keep some of the weights.
 void save_weights_of_all(Run& run) {
   const PlainTensors weights = collect_scored_weights(run);
   if (!run.is_first_rank()) return;
   const bool has_trained = run.progress.state.steps > run.progress.first_step;
   const auto save = has_trained ? save_result : save_result_again;
-  save(find_output(run.job.output, run.output), weights, to_metadata(run.card), run.out);
+  save(find_output(run.job.output, run.output), weights, description_of_weights(run, has_trained), run.out);
   run.page.has_saved_weights = true;
 }
 

@@ -94,6 +94,8 @@ void announce(const job::JobSpec& job, const RankEnv& env, const DataSets& data,
               std::ostream& out) {
   if (env.rank != 0) return;
   for (const std::string& note : data.notes) out << note << std::endl;
+  if (const std::string warning = warn_of_large_step(*data.train, job, env.world_size); !warning.empty())
+    out << warning << std::endl;
   for (const std::string& message : trainer.pass_messages()) out << message << std::endl;
   print_search(job.strategy, trainer.algorithm_search(), out);
 }

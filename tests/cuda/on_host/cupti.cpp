@@ -1,14 +1,18 @@
 // What the plug-in uses of CUPTI: a list of the work of all streams, with the times at which this CUDA did it. A test names the plug-in's file in
 // FLEETRUN_CUPTI to have these functions.
-#include <cupti_activity.h>
+#include "cuda/plugin/cupti_records.h"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
-#include <map>
+#include <functional>
+#include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "cuda/on_host/stream.h"
+
+#ifdef FLEETRUN_HAS_CUPTI
 
 namespace fleetrun::cuda::on_host {
 namespace {
@@ -58,19 +62,19 @@ void append(std::vector<std::byte>& bytes, const Done& done) {
 }
 
 std::size_t bytes_of(CUpti_ActivityKind kind) {
-  if (kind == CUPTI_ACTIVITY_KIND_MEMSET) return sizeof(CUpti_ActivityMemset4);
-  return kind == CUPTI_ACTIVITY_KIND_MEMCPY ? sizeof(CUpti_ActivityMemcpy6) : sizeof(CUpti_ActivityKernel10);
+  if (kind == CUPTI_ACTIVITY_KIND_MEMSET) return sizeof(FillRecord);
+  return kind == CUPTI_ACTIVITY_KIND_MEMCPY ? sizeof(CopyRecord) : sizeof(KernelRecord);
 }
 
 std::vector<std::byte> records(const std::vector<Done>& all) {
   std::vector<std::byte> bytes;
   for (const Done& done : all) {
     if (done.kind == CUPTI_ACTIVITY_KIND_MEMSET)
-      append<CUpti_ActivityMemset4>(bytes, done);
+      append<FillRecord>(bytes, done);
     else if (done.kind == CUPTI_ACTIVITY_KIND_MEMCPY)
-      append<CUpti_ActivityMemcpy6>(bytes, done);
+      append<CopyRecord>(bytes, done);
     else
-      append<CUpti_ActivityKernel10>(bytes, done);
+      append<KernelRecord>(bytes, done);
   }
   return bytes;
 }
@@ -124,7 +128,7 @@ EXPORTED CUptiResult cuptiActivityFlushAll(std::uint32_t) {
     std::uint8_t* buffer = nullptr;
     std::size_t room = 0, most = 0;
     on_host::cupti().request(&buffer, &room, &most);
-    constexpr std::size_t kOfARecord = sizeof(CUpti_ActivityKernel10);  // the largest
+    constexpr std::size_t kOfARecord = sizeof(fleetrun::cuda::KernelRecord);  // the largest
     const std::size_t count = std::min(done.size(), room / kOfARecord);
     const std::vector<std::byte> bytes =
         on_host::records({done.begin(), done.begin() + static_cast<std::ptrdiff_t>(count)});
@@ -146,3 +150,6 @@ EXPORTED CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_
 
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)
+#else
+std::function<bool()> fleetrun::cuda::on_host::watched(Kind, std::function<bool()> work) { return work; }
+#endif

@@ -91,6 +91,7 @@ TEST_CASE("hunt 115: a stop after the weights were saved starts nothing again") 
   for (const job::CheckpointSpec& checkpoint : {kNone, kSaved})
     CHECK(describe_going_on(typed(plan_stop(checkpoint, {})), true, R"({"steps": 7})", Saved::weights) ==
           "fleetrun: the training was complete; the line \"weights: ...\" of rank 0 names its weights\n");
+  CHECK(describe_going_on(typed(plan_stop(kNone, {})), true, "", Saved::elsewhere).empty());
 }
 
 TEST_CASE("other ends, and other programs, have no such command") {

@@ -172,6 +172,9 @@ TEST_CASE(
   CHECK(saved_by(pages, true) == Saved::unknown);
   pages[0]->has_own_checkpoint = true;
   CHECK(saved_by(pages, true) == Saved::own_checkpoint);
+  pages[1]->is_done = true;
+  CHECK(saved_by(pages, true) == Saved::own_checkpoint);
+  CHECK(saved_by(pages, false) == Saved::elsewhere);
   pages[0]->has_saved_weights = true;
   CHECK(saved_by(pages, true) == Saved::weights);
 }

@@ -63,6 +63,7 @@ void agree_on_program(const comm::World& world, const Device& device, const std:
               {{"fleetrun version", FLEETRUN_VERSION},
                {"device", device.name()},
                {"libraries", device.version()},
+               {"memory of gradients", device.memory_of_gradients()},
                {"world size", std::to_string(world.env.world_size)}},
               join_deadline());
   const std::string hash = fmt::format("{:016x}", XXH3_64bits(program_text.data(), program_text.size()));

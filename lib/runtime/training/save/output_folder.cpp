@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <ostream>
@@ -15,6 +16,7 @@
 #include "base/error/error.h"
 #include "base/system/file.h"
 #include "base/text/printable.h"
+#include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/observe/scored_epoch.h"
 #include "runtime/observe/trace.h"
@@ -46,10 +48,24 @@ std::string problem_with(const std::string& path) {
   }
 }
 
-bool has_content(const std::string& path, const std::string& content) {
-  std::error_code problem;
-  return std::filesystem::file_size(path, problem) == content.size() &&
-         read_file(path, content.size()) == content;
+bool is_same(const StoredTensor& stored, const PlainTensor& tensor) {
+  const std::string_view bytes(reinterpret_cast<const char*>(tensor.values.data()),
+                               tensor.values.size() * sizeof(float));
+  return stored.dtype == DType::f32 && stored.shape == tensor.shape && stored.bytes == bytes;
+}
+
+// Whatever its metadata say.
+bool has_weights(const std::string& path, const PlainTensors& weights) {
+  if (!is_taken(path)) return false;
+  try {
+    const Safetensors file = read_safetensors(path);
+    return file.tensors.size() == weights.size() && std::ranges::all_of(weights, [&](const auto& named) {
+             const auto found = file.tensors.find(named.first);
+             return found != file.tensors.end() && is_same(found->second, named.second);
+           });
+  } catch (const Error&) {
+    return false;  // it is damaged
+  }
 }
 
 // Weights of a best epoch, which set_best_aside() never replaces either.
@@ -123,7 +139,7 @@ void save_result(const job::OutputSpec& output, const PlainTensors& weights, con
 void save_result_again(const job::OutputSpec& output, const PlainTensors& weights, const Metadata& about,
                        std::ostream& out) {
   const std::string path = weights_path(output);
-  if (!problem_with(path).empty() || !has_content(path, format_tensors(weights, about)))
+  if (!problem_with(path).empty() || !has_weights(path, weights))
     return save_result(output, weights, about, out);
   out << "weights: " << printable(path) << std::endl;
 }

@@ -243,21 +243,6 @@ void tell_other_pixels(const Checkpoint& checkpoint, const CheckpointedTraining&
     training.out << line << std::endl;
 }
 
-// Model and optimizer have the names that the job's have. So if tensors differ, the reason may be model.freeze.
-std::string load_tensors(const Checkpoint& checkpoint, const CheckpointedTraining& training) {
-  try {
-    return load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::data || !error.hint().empty()) throw;
-    throw Error(
-        ErrorKind::data, error.message(),
-        fmt::format(
-            "with another model.freeze the optimizer has other tensors. checkpoint.resume=never "
-            "model.pretrained={}/{} after the job file starts a training from the weights of the checkpoint",
-            checkpoint.path, kModelFile));
-  }
-}
-
 // Returns where the training goes on. On rank 0, which has the parameters then.
 TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batches,
                    const CheckpointedTraining& training) {
@@ -266,7 +251,8 @@ TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batche
   check_split(checkpoint, training.job, *anew.split);
   check_image_size(checkpoint, training);
   correct_powers(checkpoint, anew.decays);
-  const std::string note = load_tensors(checkpoint, training);
+  const std::string note =
+      load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
   const std::string left_out = leave_out_merged_gradients(checkpoint, anew, training.trainer.whole_program());
   const Length length = training.job.train.max_steps ? Length::steps : Length::epochs;
   TrainingState point = plan_resume(checkpoint.state, anew, batches, length, training.job.data.uneven);
@@ -435,7 +421,8 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   training.trainer.share_parameters();
   ResumedTraining resumed = share(checkpoint ? &*checkpoint : nullptr, start, anew, training);
   if (checkpoint)
-    resumed.saved = {checkpoint->state.steps, fmt::format("{}/{}", checkpoint->path, kHistoryFile)};
+    resumed.saved = {checkpoint->state.steps, fmt::format("{}/{}", checkpoint->path, kHistoryFile),
+                     fmt::format("{}/{}", checkpoint->path, kModelFile)};
   if (checkpoint) resumed.best = fmt::format("{}/{}", checkpoint->path, kBestFile);
   return resumed;
 }

@@ -71,6 +71,15 @@ void note_shared_samples(const DataSet& test, const DataSet& train, std::vector<
 
 }  // namespace
 
+std::string warn_of_large_step(const DataSet& train, const job::JobSpec& job, int ranks) {
+  const std::int64_t in_step = job::plan_shares(job, ranks).samples;
+  if (in_step <= train.size()) return "";
+  return fmt::format(
+      "warning: one step of all ranks has {}, and data.train has {}: each comes about {:.1f} times in a step, which is a "
+      "whole epoch",
+      plural(in_step, "sample"), train.size(), static_cast<double>(in_step) / train.size());
+}
+
 LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env, Device& device) {
   LoaderOptions options = of_rank(*job::evaluated_set(job.data), job, env, device);
   options.evaluation = true;

@@ -29,6 +29,9 @@ struct DataSets {
   DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes);
 };
 
+// A warning if one step of all ranks has more samples than data.train, so that samples come again within it; "": it has not.
+std::string warn_of_large_step(const DataSet& train, const job::JobSpec& job, int ranks);
+
 // For this rank's share of data.test. `device` takes the batches, and outlives the loader.
 LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env, Device& device);
 

@@ -37,11 +37,11 @@ struct Training {
   }
 
   // What is printed.
-  std::string save(decltype(save_result)& function = save_result) const {
+  std::string save(decltype(save_result)& function = save_result,
+                   const Metadata& about = {{"model.name", "mlp"}}) const {
     std::ostringstream out;
     const Program& program = trainer.executor().program();
-    function(output, read_tensors(weights_of(program), program, trainer.storage()), {{"model.name", "mlp"}},
-             out);
+    function(output, read_tensors(weights_of(program), program, trainer.storage()), about, out);
     return out.str();
   }
 };
@@ -71,6 +71,10 @@ TEST_CASE("weights that are already there are not their own earlier weights") {
   const std::string folder = training.folder.path() + "/out/";
   CHECK(training.save(save_result_again) == "weights: " + folder + "model.safetensors\n");
   CHECK(training.folder.read("out/model.previous.safetensors") == first);
+  const std::string second = training.folder.read("out/model.safetensors");
+  training.save(save_result_again, {{"model.name", "mlp"}, {"data.augment", "resize_crop"}});
+  CHECK(training.folder.read("out/model.previous.safetensors") == first);
+  CHECK(training.folder.read("out/model.safetensors") == second);
   training.trainer.storage().initialise(98);
   training.save(save_result_again);
   CHECK(training.folder.read("out/model.previous.safetensors") != first);

@@ -45,6 +45,19 @@ TEST_CASE("data.split sets samples of each class aside, and a line says how many
   CHECK(here != elsewhere);
 }
 
+TEST_CASE("hunt 112: a step with more samples than data.train is told") {
+  const Pets pets;
+  const DataSets sets(pets.spec(), 1);
+  job::JobSpec job;
+  job.data.batch_size = sets.train->size();
+  CHECK(warn_of_large_step(*sets.train, job, 1).empty());
+  const std::string samples = std::to_string(2 * sets.train->size());
+  CHECK(warn_of_large_step(*sets.train, job, 2) ==
+        "warning: one step of all ranks has " + samples + " samples, and data.train has " +
+            std::to_string(sets.train->size()) +
+            ": each comes about 2.0 times in a step, which is a whole epoch");
+}
+
 TEST_CASE("files that are no images are ignored, and a line names some of them") {
   const Pets pets;
   CHECK(DataSets(pets.spec(), 1).notes.empty());
