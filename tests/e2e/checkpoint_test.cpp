@@ -116,6 +116,26 @@ TEST_CASE("the command of a finished training, given again, keeps the weights of
   CHECK(launch.folder.read("output/model.previous.safetensors") == first);
 }
 
+TEST_CASE(
+    "hunt 118: a finished training, started again with another job, keeps what is said about its weights") {
+  for (const bool averages : {false, true}) {
+    CAPTURE(averages);
+    const Training launch("lenet");
+    Words words = {"train.max_steps=6"};
+    if (averages) words.insert(words.end(), {"optimizer.ema_decay=0.9", "optimizer.ema_evaluate=true"});
+    REQUIRE(train(launch, words).code == 0);
+    const std::string weights = launch.folder.read("output/model.safetensors");
+    words.emplace_back("strategy.amp=true");
+    const ChildResult other = train(launch, words);
+    REQUIRE_MESSAGE(other.code == 0, other.err);
+    CHECK(launch.folder.read("output/model.safetensors") == weights);
+    CHECK_FALSE(launch.folder.has("output/model.previous.safetensors"));
+    std::filesystem::remove(launch.folder / "output/model.safetensors");
+    REQUIRE(train(launch, words).code == 0);
+    CHECK(launch.folder.read("output/model.safetensors") == weights);
+  }
+}
+
 TEST_CASE("a job that is shorter than its checkpoint trains nothing, whatever counts its steps") {
   const Training launch("lenet");
   REQUIRE(train(launch, {"train.max_steps=6"}).code == 0);

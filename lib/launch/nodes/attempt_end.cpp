@@ -1,7 +1,5 @@
 #include "launch/nodes/attempt_end.h"
 
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "launch/evidence/lost_peer.h"
@@ -10,24 +8,36 @@
 namespace fleetrun::launch {
 namespace {
 
-// Somebody asked for it, so no failure takes its place.
 bool is_wish(const NodeFailure& failure) {
   const auto cause = cause_called(failure.cause);
   return cause == Cause::stopped || cause == Cause::timed_out;
 }
 
+// The ranks end because a node is lost, or to start again with another one.
+bool is_about_nodes(const NodeFailure& failure) {
+  return failure.cause.empty() || cause_called(failure.cause) == Cause::node_lost;
+}
+
+bool tells_of_lost_peer(const NodeFailure& failure) {
+  const JsonValue* const exception = failure.evidence.find("exception", JsonValue::Kind::text);
+  return may_tell_of_lost_peer(exception != nullptr ? exception->text : failure.line);
+}
+
 }  // namespace
 
 void AttemptEnd::happened_here(const NodeFailure& failure, TimePoint now) {
-  if (!ending_ || (is_wish(failure) && !is_wish(ending_->failure))) ending_ = {failure, false, now};
+  if (!ending_ || is_about_nodes(ending_->failure)) ending_ = {failure, false, now};
+  is_wished_ = is_wished_ || is_wish(failure);
 }
 
-void AttemptEnd::know_more(const NodeFailure& failure) {
-  if (ending_ && !ending_->is_told && ending_->failure.cause == failure.cause &&
-      ending_->failure.rank == failure.rank)
-    ending_->failure = failure;
+void AttemptEnd::know_more(const Ended& ended) {
+  is_wished_ = is_wished_ || ended.no_restart;
+  if (ended.failure && ending_ && !ending_->is_told && ending_->failure.cause == ended.failure->cause &&
+      ending_->failure.rank == ended.failure->rank)
+    ending_->failure = *ended.failure;
 }
 
+// The first node compares the times of all failures.
 void AttemptEnd::was_told(const Stop& stop) {
   const NodeFailure failure = {.cause = stop.cause,
                                .line = stop.why,
@@ -36,20 +46,21 @@ void AttemptEnd::was_told(const Stop& stop) {
                                .signal = stop.signal,
                                .rank = stop.rank,
                                .evidence = {}};
-  if (!ending_ || is_wish(failure) || !is_wish(ending_->failure)) ending_ = {failure, true};
+  if (!ending_ || !is_about_nodes(failure)) ending_ = {failure, true};
+  is_wished_ = is_wished_ || is_wish(failure);
 }
 
-// What the first node has told happened before its loss. Its Stop without a cause lets the ranks start again with other nodes.
-bool AttemptEnd::may_follow_from_loss(TimePoint heard) const {
+// What the first node has told happened before its loss.
+bool AttemptEnd::may_follow_from_loss(TimePoint received) const {
   const NodeFailure& failure = ending_->failure;
   if (is_wish(failure)) return false;
-  if (ending_->is_told) return failure.cause.empty() || cause_called(failure.cause) == Cause::node_lost;
-  return heard <= ending_->known || may_tell_of_lost_peer(failure.line);
+  if (ending_->is_told) return is_about_nodes(failure);
+  return received <= ending_->known || tells_of_lost_peer(failure);
 }
 
-NodeFailure AttemptEnd::before(NodeFailure loss, TimePoint heard) const {
+NodeFailure AttemptEnd::before(NodeFailure loss, TimePoint received) const {
   if (!ending_) return loss;
-  if (may_follow_from_loss(heard)) {
+  if (may_follow_from_loss(received)) {
     loss.block = ending_->failure.block + loss.block;
     return loss;
   }

@@ -11,18 +11,19 @@ class AttemptEnd {
  public:
   // A failure of this node, or what somebody asked of it, which it tells the first node `now`.
   void happened_here(const NodeFailure& failure, TimePoint now);
-  // The same failure, now with the end of the log of its rank.
-  void know_more(const NodeFailure& failure);
+  // The ranks of this node have ended: the same failure with the end of the log of its rank, and whether somebody asked for an end.
+  void know_more(const Ended& ended);
   // The first node says so.
   void was_told(const Stop& stop);
-  void forget() { ending_.reset(); }  // a new attempt begins
+  void forget() { *this = {}; }  // a new attempt begins
 
-  const NodeFailure* failure() const { return ending_ ? &ending_->failure : nullptr; }
+  const NodeFailure* failure() const { return ending_ ? &ending_->failure : nullptr; }  // the first one
+  bool is_wished() const { return is_wished_; }  // somebody asked for the end, perhaps after a failure
 
-  // The first node is lost, and was last heard at `heard`. What the ranks end for stays the cause, and the loss is told after it, unless it may
-  // follow from the loss: it is a failure of this node about a lost connection, or the first node was not heard after it. Then the result is
-  // the loss, whose text tells of the failure, too.
-  NodeFailure before(NodeFailure loss, TimePoint heard) const;
+  // The first node is lost, and something from it came last at `received`. What the ranks end for stays the cause, and the loss is told after
+  // it, unless it may follow from the loss: it is a failure of this node about a lost connection, or nothing came after it. Then the result
+  // is the loss, whose text tells of the failure, too.
+  NodeFailure before(NodeFailure loss, TimePoint received) const;
 
  private:
   struct Known {
@@ -30,9 +31,10 @@ class AttemptEnd {
     bool is_told = false;
     TimePoint known = {};  // since when, if it happened here
   };
-  bool may_follow_from_loss(TimePoint heard) const;
+  bool may_follow_from_loss(TimePoint received) const;
 
   std::optional<Known> ending_;
+  bool is_wished_ = false;
 };
 
 }  // namespace fleetrun::launch

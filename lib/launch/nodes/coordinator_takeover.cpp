@@ -93,7 +93,8 @@ Coordinator::Actions Coordinator::fail_while_taking_over(PeerId peer, const Node
 }
 
 Coordinator::Actions Coordinator::end_while_taking_over(PeerId peer, const Ended& ended) {
-  if (ended.failure) return fail_while_taking_over(peer, *ended.failure);
+  if (ended.failure)
+    if (Actions actions = fail_while_taking_over(peer, *ended.failure); !actions.empty()) return actions;
   return ended.no_restart ? end_taking_in(ended.asked_by) : Actions();
 }
 

@@ -125,7 +125,7 @@ void NodeLink::read() {
     return state_ == State::open ? lose(why) : retry(why);
   }
   input_.append(buffer.data(), static_cast<std::size_t>(count));
-  last_heard_ = Clock::now();
+  last_heard_ = last_received_ = Clock::now();
   take_frames();
 }
 

@@ -55,7 +55,8 @@ class NodeLink {
   const std::string& problem() const { return problem_; }  // why the link is not open
   bool has_failed() const { return tries_ > 0; }           // to connect, at least once
   const RunKey& key() const { return key_.key; }           // perhaps the other end's
-  TimePoint last_heard() const { return last_heard_; }
+  TimePoint last_heard() const { return last_heard_; }     // or when we went on after we had stood still
+  TimePoint last_received() const { return last_received_; }
   void close();  // stops reading and writing
 
  private:
@@ -93,7 +94,7 @@ class NodeLink {
   std::optional<store_protocol::Challenge> challenge_;  // of an end with another key, which we asked for
   std::string input_, output_;
   std::string problem_ = "no connection yet";
-  TimePoint last_heard_, last_beat_;
+  TimePoint last_heard_, last_received_, last_beat_;
 
   struct Offset {  // the first node's clock minus ours
     std::int64_t ns = 0, error = INT64_MAX;

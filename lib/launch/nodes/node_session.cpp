@@ -333,11 +333,11 @@ void NodeSession::on_places(const Places& places) {
 }
 
 void NodeSession::send(const FromNode& message) {
-  // The first node tells only the others why they stop.
-  if (const auto* failed = std::get_if<Failed>(&message))
+  // The first node tells only the others why they stop. What belongs to an earlier attempt does not matter any more.
+  if (const auto* failed = std::get_if<Failed>(&message); failed != nullptr && failed->attempt == attempt_)
     ending_.happened_here(failed->failure, Clock::now());
-  if (const auto* ended = std::get_if<Ended>(&message); ended != nullptr && ended->failure)
-    ending_.know_more(*ended->failure);
+  if (const auto* ended = std::get_if<Ended>(&message); ended != nullptr && ended->attempt == attempt_)
+    ending_.know_more(*ended);
   const bool concerns_the_run =
       std::holds_alternative<Failed>(message) || std::holds_alternative<Ended>(message);
   if (taking_over_ && concerns_the_run && !link_->is_open()) return taking_over_->unsent.push_back(message);
@@ -374,8 +374,8 @@ void NodeSession::on_lost(const std::string& why) {
     return look_.call_at(Clock::now(), [this] { join_again(); });
   over_ = true;
   NodeFailure failure = with_earlier_failure(loss_of_first(why));
-  const bool would_restart =
-      is_elastic() && known_ && !leaving_ && worth_restarting(options_.restart, failure.exit_code);
+  const bool would_restart = is_elastic() && known_ && !leaving_ && !ending_.is_wished() &&
+                             worth_restarting(options_.restart, failure.exit_code);
   if (would_restart && RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()))
     failure.block += no_restart_is_left(options_.restart);
   tell_run(EndedElsewhere{failure.line, failure.exit_code});
@@ -391,7 +391,7 @@ NodeFailure NodeSession::loss_of_first(const std::string& why) const {
 }
 
 NodeFailure NodeSession::with_earlier_failure(const NodeFailure& loss) const {
-  return ending_.before(loss, link_->last_heard());
+  return ending_.before(loss, link_->last_received());
 }
 
 void NodeSession::reply_to(const Ask& ask) {

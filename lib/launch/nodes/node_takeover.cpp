@@ -20,8 +20,8 @@ constexpr auto kLookEvery = std::chrono::milliseconds(100);  // whether it is th
 
 bool NodeSession::ends_for_good() const {
   const NodeFailure* const failure = ending_.failure();
-  return failure != nullptr &&
-         (failure->signal != 0 || !worth_restarting(options_.restart, failure->exit_code));
+  return ending_.is_wished() ||
+         (failure != nullptr && !worth_restarting(options_.restart, failure->exit_code));
 }
 
 bool NodeSession::may_restart_after_loss() const {

@@ -76,20 +76,23 @@ std::string interpreter_line_of(const std::string& path) {
 // The kernel's word for a missing interpreter is "No such file", as if the script were missing.
 // A carriage return at the end of the line belongs to the interpreter's name, or to that of the program which env(1) looks for.
 void check_interpreter(const std::string& path) {
-  std::string line = interpreter_line_of(path);
-  const std::string interpreter = line.substr(0, line.find_first_of(" \t"));
+  const std::string line = interpreter_line_of(path);
+  const std::size_t end = line.find_first_of(" \t");
+  const std::string interpreter = line.substr(0, end);
   const bool exists = interpreter.empty() || ::access(interpreter.c_str(), F_OK) == 0;
-  const bool returns = interpreter.ends_with('\r') || (interpreter.ends_with("/env") && line.ends_with('\r'));
-  if (exists && !returns) return;
-  if (!returns)
+  const bool of_env = interpreter.ends_with("/env") && line.ends_with('\r') && line.rfind(' ') == end &&
+                      line.find(" -") == std::string::npos;
+  if (exists && !of_env) return;
+  std::string shown = of_env ? line : interpreter;
+  if (!shown.ends_with('\r'))
     throw Error(ErrorKind::not_found, fmt::format("{} needs the interpreter {}, which does not exist", path,
                                                   printable(interpreter)));
-  line.pop_back();
+  shown.pop_back();
   throw Error(
       ErrorKind::not_found,
       fmt::format(
           "the line #!{} of {} ends with a carriage return, as on Windows, so Linux does not find the interpreter",
-          printable(line), path),
+          printable(shown), path),
       fmt::format("sed -i 's/\\r$//' {} removes the carriage returns", path));
 }
 

@@ -30,6 +30,8 @@ WholeRun whole_run(const Over& over, const NodeSession& nodes) {
 
 namespace {
 
+constexpr const char* kThenLost = "; then lost ";  // AttemptEnd
+
 // "no restart is left" of "fleetrun: lost node 2\nfleetrun: no restart is left\n"; "": there is none.
 std::string second_line(const std::string& block) {
   constexpr std::string_view kStart = "\nfleetrun: ";
@@ -208,9 +210,12 @@ void SharedRun::tell_finish(const Event& event) {
 void SharedRun::correct_cause(const NodeFailure& first, const std::optional<NodeFailure>& here,
                               ExitReport& report) {
   Verdict& verdict = report.verdict;
-  const bool is_before_loss =
-      here && first.line.starts_with(describe_cause(verdict, report.command) + "; then lost ");
-  if (is_before_loss || (here && here->line == first.line)) return;
+  const auto is_before_loss = [&](const std::string& line) {
+    return first.line.starts_with(line + kThenLost);
+  };
+  if (here && (here->line == first.line || is_before_loss(here->line) ||
+               is_before_loss(describe_cause(verdict, report.command))))
+    return;
   verdict.cause = Cause::elsewhere;
   verdict.exit_code = first.exit_code;
   verdict.why = first.line;
@@ -223,7 +228,8 @@ void SharedRun::correct_cause(const NodeFailure& first, const std::optional<Node
 
 // The first node was lost when the session knew only the first line of the failure of a rank here.
 void SharedRun::tell_all_of(const NodeFailure& failure, const NodeFailure& brief, WholeRun& whole) {
-  if (!brief.rank || whole.rank != brief.rank || !whole.block.starts_with(brief.block)) return;
+  const bool is_before_loss = whole.message.starts_with(brief.line + kThenLost);
+  if (whole.rank != brief.rank || !is_before_loss || !whole.block.starts_with(brief.block)) return;
   whole.block.replace(0, brief.block.size(), failure.block);
   whole.message.replace(0, brief.line.size(), failure.line);
   whole.evidence = failure.evidence;

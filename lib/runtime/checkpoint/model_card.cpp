@@ -28,7 +28,7 @@ using job::ModelName;
 constexpr int kFormat = 1;  // of the keys below
 constexpr const char *kFormatKey = "fleetrun.format", *kVersionKey = "fleetrun.version";
 constexpr const char *kNames = "class_names", *kDType = "train.dtype", *kAlgorithms = "algorithms",
-                     *kSplit = "data.split", *kWeights = "weights";
+                     *kSplit = "data.split";
 constexpr std::array kRequired = {"model.name", "model.class_dim", "model.input_shape",
                                   "data.mean",  "data.std",        "data.augment"};
 constexpr std::size_t kShownText = 40, kShownNames = 100;  // bytes
@@ -199,7 +199,7 @@ Metadata to_metadata(const ModelCard& card) {
   if (card.model.name == ModelName::mlp) metadata["model.hidden"] = text(card.model.hidden);
   if (!card.class_names.empty()) metadata[kNames] = text(card.class_names);
   if (card.split) metadata[kSplit] = to_json(as_json(*card.split));
-  if (card.lacks_averages) metadata[kWeights] = "without averaging";
+  if (card.lacks_averages) metadata[kWeightsOfStep] = "without averaging";
   if (card.algorithms.empty()) return metadata;
   JsonValue algorithms = JsonValue::object();
   for (const auto& [weight, algorithm] : card.algorithms) algorithms.add(weight, algorithm);
@@ -220,7 +220,7 @@ ModelCard read_model_card(const Metadata& metadata, const std::string& path) {
           .dtype = read_dtype(metadata, path),
           .algorithms = read_algorithms(metadata, path),
           .split = read_split(metadata, path),
-          .lacks_averages = metadata.contains(kWeights),
+          .lacks_averages = metadata.contains(kWeightsOfStep),
           .version = text_or(metadata, kVersionKey, "?")};
 }
 

@@ -40,6 +40,9 @@ struct ModelCard {
   ModelFacts facts() const { return {.input_shape = *model.input_shape, .classes = *model.class_dim}; }
 };
 
+// The key that says so: with it the weights are those of one step.
+constexpr const char* kWeightsOfStep = "weights";
+
 // Of the model that a job trains. `class_names`: those of data.train, if it has any.
 ModelCard make_model_card(const job::JobSpec& job, const ModelFacts& facts,
                           const std::vector<std::string>& class_names);

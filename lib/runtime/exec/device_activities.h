@@ -18,7 +18,7 @@ class DeviceActivities {
   DeviceActivities(std::unique_ptr<ActivityWatch> watch, Timeline& timeline)
       : watch_(std::move(watch)), timeline_(timeline) {}
 
-  // Around a run. The device has nothing to do at either time.
+  // Around a run. The device has done all work of the run at the end.
   void begin() { watch_->begin(); }
   void end();
   void cancel() { watch_->end(); }  // the run has failed

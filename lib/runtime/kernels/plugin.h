@@ -9,7 +9,7 @@
 namespace fleetrun::runtime {
 
 // Goes up with every change to what a plug-in sees of us: Device, Streams, Kernel, Communicator, this file.
-constexpr int kPluginAbi = 14;
+constexpr int kPluginAbi = 15;
 
 // What a job says about the device.
 struct PluginOptions {

@@ -140,8 +140,10 @@ Metadata description_of_weights(const Run& run, bool has_trained) {
   const std::string& saved_in = run.checkpoints.loaded().model;
   if (has_trained || saved_in.empty()) return to_metadata(run.card);
   const UniqueFd fd(::open(saved_in.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  const Metadata saved = fd ? read_metadata(fd.get()) : Metadata();
-  return saved.contains("model.name") ? saved : to_metadata(run.card);  // older checkpoints have none
+  Metadata saved = fd ? read_metadata(fd.get()) : Metadata();
+  if (!saved.contains("model.name")) return to_metadata(run.card);  // older checkpoints have none
+  saved.erase(kWeightsOfStep);  // a checkpoint has those of its step, and the result has the averages
+  return saved;
 }
 
 // Every rank calls it, since each may keep some of the weights.

@@ -270,10 +270,11 @@ TEST_CASE("Ctrl-C while the ranks are already stopped does not hide why") {
 
 // Rank 1 fails in the first attempt. The others take their time until the file `go` is there, and node 0 is lost meanwhile.
 void fail_and_lose_first(Cluster& cluster, const std::vector<std::string>& flags, const std::string& how) {
-  const std::string go = cluster.shared() / "go";
+  const std::string go = cluster.shared() / "go", up = cluster.shared() / "up";
   const std::string script = "[ -e " + go + " ] && exit 0; trap 'echo saves; until [ -e " + go +
-                             " ]; do sleep 0.05; done; exit 0' TERM; echo up; [ $RANK = 1 ] && " + how +
-                             "; while :; do sleep 0.05; done";
+                             " ]; do sleep 0.05; done; exit 0' TERM; echo up; : > " + up +
+                             ".$RANK; [ $RANK = 1 ] && { until [ -e " + up + ".0 ] && [ -e " + up +
+                             ".2 ]; do sleep 0.05; done; " + how + "; }; while :; do sleep 0.05; done";
   std::vector<std::string> words = flags;
   for (const std::string& word : {std::string("--grace=60"), std::string("--nproc_per_node=1"),
                                   std::string("--"), std::string("/bin/sh"), std::string("-c"), script})
@@ -293,7 +294,7 @@ void fail_and_lose_first(Cluster& cluster, const std::vector<std::string>& flags
 
 TEST_CASE("hunt 116: a failure stays the cause if the first node is lost while the ranks end") {
   Cluster cluster(3);
-  fail_and_lose_first(cluster, {}, "{ echo NaN; exit 80; }");
+  fail_and_lose_first(cluster, {}, "echo NaN; exit 80");
   for (const int node : {1, 2}) {
     const ChildResult end = cluster.end_of(node);
     CHECK_MESSAGE(end.code == 80, end.err);

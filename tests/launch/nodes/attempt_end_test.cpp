@@ -63,7 +63,7 @@ TEST_CASE("a failure here that may follow from the loss is told before the loss,
 TEST_CASE("the end of the log of a rank tells that its failure follows from the loss") {
   AttemptEnd ending;
   ending.happened_here(exited(), kBefore);
-  ending.know_more(exited("rank 1 exited with code 1: ConnectionResetError"));
+  ending.know_more({.failure = exited("rank 1 exited with code 1: ConnectionResetError")});
   CHECK(ending.before(kLoss, kHeard).exit_code == 75);
 }
 
@@ -81,21 +81,43 @@ TEST_CASE("what the first node has told happened before its loss, unless it is a
   }
 }
 
-TEST_CASE("what somebody asked for stays the cause, whatever failed before or after it") {
+TEST_CASE("what somebody asked for is the cause if nothing failed before it") {
+  AttemptEnd ending;
+  ending.happened_here(stopped(), kBefore);
+  ending.happened_here(exited(), kBefore);
+  CHECK(ending.is_wished());
+  CHECK(ending.before(kLoss, TimePoint()).line == "stopped by SIGINT (2); then lost node 0");
+  CHECK(ending.before(kLoss, TimePoint()).exit_code == 130);
+}
+
+TEST_CASE(
+    "what somebody asked for after a failure does not hide the failure, and the run still ends for good") {
   const Stop failure = {"rank 7 exited with code 3", 3, false, 0, "exited", 7};
-  AttemptEnd before, after;
-  before.was_told(failure);
-  before.happened_here(exited(), kBefore);
-  before.happened_here(stopped(), kBefore);
-  after.happened_here(stopped(), kBefore);
-  after.was_told(failure);
-  after.happened_here(exited(), kBefore);
-  for (const AttemptEnd& ending : {before, after}) {
-    REQUIRE(ending.failure() != nullptr);
-    CHECK(ending.failure()->signal == 2);
-    CHECK(ending.before(kLoss, TimePoint()).line == "stopped by SIGINT (2); then lost node 0");
-    CHECK(ending.before(kLoss, TimePoint()).exit_code == 130);
+  AttemptEnd told, crossed, late;
+  told.was_told(failure);
+  told.happened_here(stopped(), kBefore);
+  crossed.happened_here(stopped(), kBefore);
+  crossed.was_told(failure);
+  late.was_told(failure);
+  late.know_more({.failure = {}, .no_restart = true});
+  for (const AttemptEnd& ending : {told, crossed, late}) {
+    CHECK(ending.is_wished());
+    CHECK(ending.before(kLoss, kHeard).exit_code == 3);
   }
+}
+
+TEST_CASE("what somebody asks for while the ranks end to start again with another node is the cause") {
+  AttemptEnd ending;
+  ending.was_told({"the ranks start again to take in 10.0.0.9", 75, false});
+  ending.happened_here(stopped(), kBefore);
+  CHECK(ending.before(kLoss, kHeard).exit_code == 130);
+}
+
+TEST_CASE("a failure of this node stays if the first node then tells of another lost node") {
+  AttemptEnd ending;
+  ending.happened_here(exited(), kBefore);
+  ending.was_told({"lost node 2", 75, false, 0, "node_lost", {}});
+  CHECK(ending.before(kLoss, kHeard).exit_code == 80);
 }
 
 TEST_CASE("a failure that the first node has told replaces one of this node, and not the other way round") {
@@ -103,7 +125,7 @@ TEST_CASE("a failure that the first node has told replaces one of this node, and
   ending.happened_here(exited(), kBefore);
   ending.was_told({"rank 7 exited with code 3", 3, false, 0, "exited", 7});
   ending.happened_here(exited(), kBefore);
-  ending.know_more(exited("rank 1 exited with code 80: ValueError"));
+  ending.know_more({.failure = exited("rank 1 exited with code 80: ValueError")});
   CHECK(ending.before(kLoss, kHeard).rank == 7);
 }
 

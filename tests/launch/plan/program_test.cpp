@@ -177,6 +177,7 @@ TEST_CASE("the interpreter of a script is looked for, as the kernel reads its fi
         "the line #!/bin/sh of " + script +
             " ends with a carriage return, as on Windows, so Linux does not find the interpreter");
   CHECK(why_not("#!/usr/bin/env python3\r\n").starts_with("the line #!/usr/bin/env python3 of " + script));
+  CHECK(why_not("#!/usr/bin/env -S python3 -u\r\n").empty());  // env -S takes it as a blank
   CHECK(why_not("#!/no/python3 -u\r\n") ==
         script + " needs the interpreter /no/python3, which does not exist");
 }
