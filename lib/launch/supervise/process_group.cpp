@@ -278,8 +278,9 @@ void ProcessGroup::act(const Terminate& action) {
   leader.asked = by_others ? 0 : action.signal;
   leader.group_asked = action.signal == SIGINT && leader.pidfd && handles(records_[rank].pid, SIGINT);
   note_handlers(rank, action.signal == SIGINT && !leader.group_asked ? SIGTERM : action.signal);
+  // While bash starts a program, it blocks SIGTERM instead, and drops it afterwards.
   const bool ignores_it = leader.pidfd && !leader.group_asked && is_interactive_shell(records_[rank].pid) &&
-                          ignores(records_[rank].pid, SIGTERM);
+                          !catches(records_[rank].pid, SIGTERM);
   if (leader.group_asked)
     signal_group(action.rank, SIGINT);
   else if (leader.pidfd)
