@@ -36,7 +36,7 @@ class AnsweringRun {
 
   // Removes a temporary log folder. Without this call it stays, because a report of a failure names its files.
   void clean_up() const;
-  void clean_up_if_stopped() const;  // by a signal to fleetrun, which is no failure
+  void clean_up_if_stopped() const;  // the same if somebody stopped the run by a signal
 
  private:
   const Environment& environment_;

@@ -61,7 +61,7 @@ constexpr std::array<std::string_view, 45> kSignsOfLoss = {"Connection closed by
                                                            "(it has left)",
                                                            "(so did rank ",
                                                            "Cannot write to closing transport"};
-// Of Python. A line that is no exception may only name them.
+// Python's classes. They count only in an exception, because other lines of a log may name a class without an error.
 constexpr std::array<std::string_view, 3> kClassesOfLoss = {"ConnectionResetError", "ConnectionAbortedError",
                                                             "BrokenPipeError"};
 constexpr std::size_t kAbortWords = 8 * 1024;  // bytes: of an abort, with its stack

@@ -20,9 +20,9 @@ class AttemptEnd {
   const NodeFailure* failure() const { return ending_ ? &ending_->failure : nullptr; }  // the first one
   bool is_wished() const { return is_wished_; }  // somebody asked for the end, perhaps after a failure
 
-  // The first node is lost, and something from it came last at `received`. What the ranks end for stays the cause, and the loss is told after
-  // it, unless it may follow from the loss: it is a failure of this node about a lost connection, or nothing came after it. Then the result
-  // is the loss, whose text tells of the failure, too.
+  // The cause of a run whose first node is lost. `received`: when its last message came. The end of the ranks stays the cause, and the text
+  // names the loss after it. But a failure of this node may follow from the loss: if it is about a lost connection, or if no message came
+  // after it. Then the loss is the cause, and the text names the failure before it.
   NodeFailure before(NodeFailure loss, TimePoint received) const;
 
  private:

@@ -26,7 +26,7 @@ class Device {
   virtual std::string name() const = 0;  // "CPU", "CUDA": as errors say it
   // Of the libraries that its kernels call; equal where their results are.
   virtual std::string version() const = 0;
-  // How gradients lie, of which a library may want that it is the same on all ranks; "": in any way.
+  // The kind of memory that gradients lie in. It must be the same on all ranks. "": this device has only one kind.
   virtual std::string memory_of_gradients() const { return ""; }
   virtual std::string hardware() const { return name(); }  // what their speed depends on besides
   // Where a GPU is on the PCI bus, "0000:3B:00.0"; "": it is none, or nobody knows.

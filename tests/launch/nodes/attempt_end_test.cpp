@@ -45,7 +45,8 @@ TEST_CASE("a failure here is the cause if the first node was heard after it") {
   CHECK(cause.rank == 1);
 }
 
-TEST_CASE("a failure here that may follow from the loss is told before the loss, which is the cause") {
+TEST_CASE(
+    "the loss is the cause if a failure here may follow from it, and the text names the failure first") {
   const NodeFailure reset =
       exited("rank 1 exited with code 1: ConnectionResetError: [Errno 104] Connection reset by peer");
   for (const auto& [failure, when] : {std::pair(exited(), kHeard), std::pair(reset, kBefore)}) {

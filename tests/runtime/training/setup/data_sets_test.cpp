@@ -45,7 +45,7 @@ TEST_CASE("data.split sets samples of each class aside, and a line says how many
   CHECK(here != elsewhere);
 }
 
-TEST_CASE("hunt 112: a step with more samples than data.train is told") {
+TEST_CASE("hunt 112: there is a warning if one step has more samples than data.train") {
   const Pets pets;
   const DataSets sets(pets.spec(), 1);
   job::JobSpec job;
