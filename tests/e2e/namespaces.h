@@ -109,6 +109,11 @@ class Namespaces {
   void close_chosen_ports(int node) const {
     rule(node, "input", "tcp flags & (syn | ack) == syn tcp dport 32768-60999 drop");
   }
+  // Also for the node itself.
+  void close_port(int node, int port) const {
+    add_chain(node, "input");
+    nft(node, "add rule inet fault input tcp dport " + std::to_string(port) + " drop");
+  }
   void set_mtu(int node, int bytes) const {
     ip({"-n", name(node), "link", "set", "eth0", "mtu", std::to_string(bytes)});
   }
@@ -157,9 +162,12 @@ class Namespaces {
   // Traffic of the node's own, over loopback, is let through.
   void rule(int node, const std::string& hook, const std::string& what) const {
     const std::string interface = hook == "input" ? "iifname" : "oifname";
+    add_chain(node, hook);
+    nft(node, "add rule inet fault " + hook + " " + interface + " eth0 " + what);
+  }
+  void add_chain(int node, const std::string& hook) const {
     nft(node, "add table inet fault");
     nft(node, "add chain inet fault " + hook + " { type filter hook " + hook + " priority 0; }");
-    nft(node, "add rule inet fault " + hook + " " + interface + " eth0 " + what);
   }
   void nft(int node, const std::string& text) const {
     const ChildResult result =

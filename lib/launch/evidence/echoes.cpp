@@ -27,11 +27,6 @@ constexpr std::array<std::string_view, 6> kParentIsGone = {"EOFError",
                                                            "ConnectionAbortedError",
                                                            "KeyboardInterrupt"};
 
-// In front of the traceback of a child of multiprocessing, "Process SpawnProcess-2:".
-bool is_headline_of_child(std::string_view line) {
-  return line.starts_with("Process ") && line.ends_with(':');
-}
-
 // In front of a traceback that is not that of the script, by Python and asyncio. Some of these headlines have two or three lines.
 bool is_headline(std::string_view line) {
   constexpr std::array<std::string_view, 9> kHeadlines = {"Exception in thread ",
@@ -43,17 +38,15 @@ bool is_headline(std::string_view line) {
                                                           "Fatal error on ",
                                                           "protocol: <",
                                                           "transport: <"};
-  return is_headline_of_child(line) || std::ranges::any_of(kHeadlines, [&](std::string_view headline) {
-           return line.starts_with(headline);
-         });
+  return !child_in_headline(line).empty() || std::ranges::any_of(kHeadlines, [&](std::string_view headline) {
+    return line.starts_with(headline);
+  });
 }
 
-// `before`: the line before the traceback.
-bool is_child_without_parent(std::string_view before, const Finding& traceback) {
-  before = without_prefix(before, traceback.prefix);
+bool is_child_without_parent(const Finding& traceback) {
   const bool in_library = traceback.cause.place.find("/multiprocessing/") != std::string::npos ||
                           traceback.cause.what.starts_with("KeyboardInterrupt");
-  if (!is_headline_of_child(before) || !in_library) return false;
+  if (traceback.child.empty() || !in_library) return false;
   const auto starts_with = [&](std::string_view error) { return traceback.cause.what.starts_with(error); };
   return std::ranges::any_of(kParentIsGone, starts_with) ||
          (starts_with(kMissingSocket) && traceback.cause.place.find(kConnection) != std::string::npos);
@@ -158,9 +151,8 @@ class Echoes {
     std::size_t line = finding.first;
     while (line > 0 && lines_[line - 1].empty()) --line;
     if (line == 0) return false;
+    if (!finding.child.empty()) return script_->weight == Weight::last_words;  // else the child may be why
     const std::string_view before = without_prefix(lines_[line - 1], finding.prefix);
-    if (is_headline_of_child(before))
-      return script_->weight == Weight::last_words;  // else the child may be why
     return (is_headline(before) || is_complaint(before)) && !went_on(finding);
   }
 
@@ -234,7 +226,7 @@ void weaken_echoes(std::vector<Finding>& findings, const std::vector<std::string
   const Echoes echoes(findings, lines, end);
   std::vector<Finding*> weak;
   for (Finding& finding : findings) {
-    const bool of_child = finding.first > 0 && is_child_without_parent(lines[finding.first - 1], finding);
+    const bool of_child = is_child_without_parent(finding);
     if (of_child) finding.code = kUncaughtInPython;
     if (of_child || echoes.contain(finding)) weak.push_back(&finding);
   }

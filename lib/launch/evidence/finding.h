@@ -34,6 +34,7 @@ struct Finding {
   bool in_thread = false;  // of a thread or a task of asyncio: the program may go on without it
   std::string file;        // of the first frame
   std::string prefix;      // in front of each line
+  std::string child;       // of multiprocessing, which wrote it: "SpawnProcess-2"; "": none
 
   bool is_traceback() const { return !file.empty(); }
 };

@@ -93,7 +93,7 @@ class Judge {
   LogCause decide() const {
     for (const Weight least : {Weight::last_words, Weight::clue, Weight::echo})
       for (const Finding& finding : findings_)
-        if (finding.weight <= least && explains(finding)) return finding.cause;
+        if (finding.weight <= least && explains(finding)) return with_child_before(finding);
     return {};
   }
 
@@ -142,6 +142,18 @@ class Judge {
     if (last != findings_.end() && !worked_on(log, *last, kLastWords)) last->end = log.lines.size();
   }
 
+  LogCause with_child_before(const Finding& finding) const {
+    LogCause cause = finding.cause;
+    if (!finding.child.empty()) return cause;
+    const auto child = std::ranges::find_if(findings_, [&](const Finding& other) {
+      return other.first < finding.first && !other.child.empty() && other.weight != Weight::echo &&
+             explains(other);
+    });
+    if (child != findings_.end())
+      cause.child = fmt::format("its {} failed before: {}", child->child, describe(child->cause));
+    return cause;
+  }
+
   bool may_explain(const Finding& finding) const {
     if ((finding.endings & ending_) == 0) return false;
     return finding.code == 0 || ending_ != kExit || finding.code == status_.value;
@@ -158,7 +170,8 @@ class Judge {
 };
 
 void shorten_parts(LogCause& cause) {
-  for (std::string* part : {&cause.what, &cause.place, &cause.from, &cause.root, &cause.handled})
+  for (std::string* part :
+       {&cause.what, &cause.place, &cause.from, &cause.root, &cause.handled, &cause.child})
     *part = shorten(std::move(*part), kLongestPart);
 }
 

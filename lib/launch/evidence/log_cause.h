@@ -13,12 +13,15 @@
 namespace fleetrun::launch {
 
 struct LogCause {
-  std::string what;   // "ValueError: bad batch"; "" when the log names no cause
-  std::string place;  // "train.py:12, in main"; "" when it names none
-  std::string from;   // of a chained exception: "raised from KeyError: 'lr' (train.py:3, in read)"
-  std::string root;   // of a chain: its first exception, "KeyError: 'lr' (train.py:3, in read)"
+  std::string what;         // "ValueError: bad batch"; "" when the log names no cause
+  std::string place;        // "train.py:12, in main"; "" when it names none
+  std::string from;         // of a chained exception: "raised from KeyError: 'lr' (train.py:3, in read)"
+  std::string root;         // of a chain: its first exception, "KeyError: 'lr' (train.py:3, in read)"
+  std::size_t chained = 0;  // exceptions of the chain before the last one
   // Of a chain: the first exception that was being handled when another one was raised, as by a cleanup.
   std::string handled;
+  // Of a process of multiprocessing, whose end the rank may have noticed: "its Process-2 failed before: KeyError: 'x' (train.py:3, in read)".
+  std::string child;
   std::string hint;  // what the user can do about it; mostly ""
 };
 

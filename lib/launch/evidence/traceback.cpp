@@ -59,8 +59,11 @@ bool is_exception(std::string_view text, bool after_header) {
 
 // Exceptions that only say that a child failed, which has mostly said why.
 bool is_about_a_child(std::string_view what) {
-  return what.find("ChildFailedError") != std::string_view::npos ||
-         what.find("CalledProcessError") != std::string_view::npos;
+  constexpr std::array<std::string_view, 4> kSigns = {"ChildFailedError", "CalledProcessError",
+                                                      "BrokenProcessPool", "BrokenExecutor"};
+  const auto has = [&](std::string_view sign) { return what.find(sign) != std::string_view::npos; };
+  return std::ranges::any_of(kSigns, has) ||
+         (has("DataLoader worker (pid") && has("exited unexpectedly"));  // of PyTorch
 }
 
 // What a process says when another one ended first; whose own words say more.
@@ -95,6 +98,15 @@ std::string prefix_of(const std::vector<std::string>& lines, std::size_t first) 
   return place == std::string::npos ? "" : lines[first].substr(0, place);
 }
 
+// Of the lines from there on that are indented or empty. The empty ones at their end do not count.
+std::size_t end_of_indented(const std::vector<std::string>& lines, std::size_t line,
+                            const std::string& prefix) {
+  std::size_t end = line;
+  for (; line < lines.size() && is_indented(without_prefix(lines[line], prefix)); ++line)
+    if (!trimmed(without_prefix(lines[line], prefix)).empty()) end = line + 1;
+  return end;
+}
+
 // "ImportError: " of a message that begins with a line end: what it says stands in the first line below that has a text.
 void complete_message(Finding& found, const std::vector<std::string>& lines) {
   const std::string_view what = found.cause.what;
@@ -108,7 +120,7 @@ void complete_message(Finding& found, const std::vector<std::string>& lines) {
         line.find(kContext) != std::string_view::npos || line.find(kDirectCause) != std::string_view::npos)
       return;
     found.cause.what.append(" ").append(line);
-    found.end = i + 1;
+    found.end = end_of_indented(lines, i + 1, found.prefix);
     return;
   }
 }
@@ -246,6 +258,7 @@ void weigh(Finding& found, const std::vector<std::string_view>& before) {
       !found.from_top && any_has(before, {"Exception in thread ", "Task exception was never retrieved"});
   if (found.in_thread || is_about_a_peer(found.cause.what)) found.weight = Weight::clue;
   if (is_about_a_child(found.cause.what)) found.weight = Weight::echo;
+  if (!before.empty()) found.child = child_in_headline(without_prefix(before.front(), found.prefix));
   if (any_has(before, {"Error executing job with overrides"}))
     found.from_top = true;  // of Hydra, which leaves out its own frames
 }
@@ -260,6 +273,8 @@ void join(Finding& found, std::vector<Finding>& all, const std::vector<std::stri
   if (!earlier.cause.what.empty())
     found.cause.from = (direct ? "raised from " : "raised while handling ") + describe(earlier.cause);
   found.cause.root = earlier.cause.root.empty() ? describe(earlier.cause) : earlier.cause.root;
+  found.cause.chained = earlier.cause.chained + 1;
+  found.child = earlier.child;
   found.cause.handled =
       direct || !earlier.cause.handled.empty() ? earlier.cause.handled : describe(earlier.cause);
   found.first = earlier.first;
@@ -273,6 +288,12 @@ bool is_bare_exception(std::string_view line) {
   constexpr std::array<std::string_view, 3> kEnds = {"Error", "Exception", "Interrupt"};
   return is_class_name(name) &&
          std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+std::string_view child_in_headline(std::string_view line) {
+  constexpr std::string_view kStart = "Process ";
+  if (!line.starts_with(kStart) || !line.ends_with(':')) return "";
+  return line.substr(kStart.size(), line.size() - kStart.size() - 1);
 }
 
 std::string place_in_frame(std::string_view line) {

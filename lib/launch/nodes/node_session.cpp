@@ -310,7 +310,10 @@ void NodeSession::on_message(const FromFirst& message) {
     ending_.forget();
     missing_.clear();
   }
-  if (const auto* start = std::get_if<Start>(&message)) seen_.see_start(start->attempt);
+  if (const auto* start = std::get_if<Start>(&message)) {
+    seen_.see_start(start->attempt);
+    missing_.clear();
+  }
   if (std::holds_alternative<Over>(message)) taking_over_.reset();
   over_ = over_ || std::holds_alternative<Over>(message);
   answer(message);

@@ -164,6 +164,7 @@ class NodeSession {
     Placed last;  // places, with the lost node as the first
     Succession succession;
     bool has_found = false;  // a node that takes over, perhaps this one
+    int looks_alone = 0;     // while this node serves and has no connection to itself
     std::vector<FromNode> unsent;
   };
   bool may_be_taken_over() const;
@@ -171,6 +172,7 @@ class NodeSession {
   void begin_taking_over(const std::string& why);
   void look_for_successor();
   bool serve_as_successor();
+  void stop_serving();
   void join_found(std::unique_ptr<NodeLink> link);
   void go_on_looking(const std::string& why);
   void give_up_looking();

@@ -15,6 +15,8 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(100);  // whether it is the turn of another node
+constexpr int kLooksAlone =
+    20;  // of a node that serves and has no connection to itself; fewer than a turn has
 
 }  // namespace
 
@@ -69,6 +71,7 @@ void NodeSession::begin_taking_over(const std::string& why) {
 void NodeSession::look_for_successor() {
   if (!taking_over_) return;
   look_.call_at(Clock::now() + kLookEvery, [this] { look_for_successor(); });
+  if (server_ && !link_->is_open() && ++taking_over_->looks_alone == kLooksAlone) stop_serving();
   if (taking_over_->has_found) return;
   const Succession::Plan plan = taking_over_->succession.plan(Clock::now());
   if (plan.gave_up) return give_up_looking();
@@ -108,6 +111,18 @@ bool NodeSession::serve_as_successor() {
                         options_.join.node_rank ? " and no --node_rank" : "");
   say_(line);
   return true;
+}
+
+// A firewall closes the port. It probably does so for the others, too, and whoever has come nevertheless looks for the next node.
+void NodeSession::stop_serving() {
+  say_(fmt::format(
+      "this node cannot take over: it cannot connect to {}, where it listens itself; a firewall may close this port",
+      own_endpoint(taking_over_->last).describe()));
+  link_->close();
+  server_.reset();
+  options_.join.coordinates = false;
+  taking_over_->succession.pass_own_turn();
+  taking_over_->has_found = false;
 }
 
 // Called by the link that is found.

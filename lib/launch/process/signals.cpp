@@ -132,6 +132,12 @@ bool ignores(pid_t pid, int signal) {
   return (mask_in(status, "SigIgn").value_or(0) & bit_of(signal)) != 0;
 }
 
+bool is_pending(pid_t pid, int signal) {
+  const std::string status = read_kernel_file(process_path(pid, "status"));
+  return ((mask_in(status, "SigPnd").value_or(0) | mask_in(status, "ShdPnd").value_or(0)) & bit_of(signal)) !=
+         0;
+}
+
 bool handles(pid_t pid, int signal) {
   if (!shows_own_processes()) return true;
   const std::string status = read_kernel_file(process_path(pid, "status"));

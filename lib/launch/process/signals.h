@@ -53,6 +53,8 @@ bool catches(pid_t pid, int signal);  // has a handler for it; false of one that
 
 bool ignores(pid_t pid, int signal);  // false of one that is gone
 
+bool is_pending(pid_t pid, int signal);  // it has been sent, but has not come yet; false of one that is gone
+
 // The process has a handler for the signal, or blocks it in its first thread, so that it may wait for it. False of one that is gone. True where
 // no /proc shows it: a process without a handler ends at the signal all the same.
 bool handles(pid_t pid, int signal);

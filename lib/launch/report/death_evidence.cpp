@@ -192,7 +192,11 @@ void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {
                       describe(error)));
   evidence.exception = std::move(cause.what);
   evidence.exception_place = std::move(cause.place);
-  for (std::string* fact : {&cause.from, &cause.hint})
+  if (cause.chained > 1)
+    cause.root = fmt::format("the first of these {} exceptions: {}", cause.chained + 1, cause.root);
+  else
+    cause.root.clear();  // `from` tells it
+  for (std::string* fact : {&cause.from, &cause.root, &cause.child, &cause.hint})
     if (!fact->empty()) evidence.facts.push_back(std::move(*fact));
 }
 

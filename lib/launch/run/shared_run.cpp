@@ -114,6 +114,9 @@ void SharedRun::hurry(const Event& event) {
 void SharedRun::say_what_ctrl_c_does(const Verdict& verdict, const Event& event) {
   if (!has_ended_ || !std::holds_alternative<SignalReceived>(event) || sources_.nodes.waits_for_nodes())
     return;
+  if (!sources_.nodes.is_connected())
+    return sources_.say(fmt::format("{}: the other nodes hear of it if they meet this node",
+                                    describe_cause(verdict, sources_.command)));
   const Verdict& before = sources_.state.verdict;
   sources_.say(
       fmt::format("{}, waiting for the ranks of the other nodes to end; Ctrl-C kills them now",

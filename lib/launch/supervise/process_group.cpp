@@ -163,7 +163,10 @@ bool ProcessGroup::look_for_deaths() {
 LeftOfRanks::Request ProcessGroup::request_of(std::size_t rank, const ExitStatus& status) const {
   const Leader& leader = leaders_[rank];
   if (leader.asked != 0)
-    return {.signal = leader.asked, .group_has_it = leader.group_asked, .handlers = leader.handlers};
+    return {.signal = leader.asked,
+            .by_fleetrun = !leader.others_asked,
+            .group_has_it = leader.group_asked,
+            .handlers = leader.handlers};
   const int signal = status.exit_code() - kSignalExitCode;
   const bool ends = ends_a_run(signal) || std::ranges::count(options_.stop_signals, signal) > 0;
   return {.signal = ends ? signal : 0, .by_fleetrun = false};
@@ -198,6 +201,13 @@ std::optional<ExitStatus> ProcessGroup::status_of_ended(std::size_t rank) const 
     throw Error(ErrorKind::internal,
                 fmt::format("looking how rank {} ended: {}", rank, describe_errno(errno)));
   return info.si_pid == 0 ? std::nullopt : std::optional(ExitStatus::from_siginfo(info));
+}
+
+// The leader has died of SIGTERM, or will as soon as it gets time from the kernel.
+bool ProcessGroup::has_sigterm(std::size_t rank) const {
+  const auto ended = status_of_ended(rank);
+  return ended ? ended->exit_code() == kSignalExitCode + SIGTERM
+               : leaders_[rank].pidfd && is_pending(records_[rank].pid, SIGTERM);
 }
 
 void ProcessGroup::on_exit(std::size_t rank, const ExitStatus& status, const LeftByRank& left) {
@@ -272,12 +282,10 @@ bool ProcessGroup::deliver(Leader& leader, int signal, std::string origin) {
 void ProcessGroup::act(const Terminate& action) {
   const auto rank = static_cast<std::size_t>(action.rank);
   Leader& leader = leaders_.at(rank);
-  const auto ended = status_of_ended(rank);
-  const bool by_others =
-      ended && ended->exit_code() == kSignalExitCode + SIGTERM;  // who signal all processes
-  leader.asked = by_others ? 0 : action.signal;
   leader.group_asked = action.signal == SIGINT && leader.pidfd && handles(records_[rank].pid, SIGINT);
   note_handlers(rank, action.signal == SIGINT && !leader.group_asked ? SIGTERM : action.signal);
+  leader.others_asked = has_sigterm(rank);  // after the handlers were noted, which takes a while
+  leader.asked = leader.others_asked ? SIGTERM : action.signal;
   // While bash starts a program, it blocks SIGTERM instead, and drops it afterwards.
   const bool ignores_it = leader.pidfd && !leader.group_asked && is_interactive_shell(records_[rank].pid) &&
                           !catches(records_[rank].pid, SIGTERM);

@@ -91,13 +91,15 @@ class ProcessGroup {
     int number = 0;  // of the rank in the run
     int sent = 0;    // the last signal that we forwarded
     TimePoint sent_at;
-    std::string origin;        // of that signal: "process 4711 sent with fleetrun signal"
-    int asked = 0;             // the signal with which fleetrun asked it to end
-    bool group_asked = false;  // its whole group got that signal
-    std::set<pid_t> handlers;  // below it: they had a handler for that signal then
+    std::string origin;         // of that signal: "process 4711 sent with fleetrun signal"
+    int asked = 0;              // the signal with which it was asked to end
+    bool others_asked = false;  // with SIGTERM, before fleetrun did
+    bool group_asked = false;   // its whole group got that signal
+    std::set<pid_t> handlers;   // below it: they had a handler for that signal then
   };
 
   std::optional<ExitStatus> status_of_ended(std::size_t rank) const;
+  bool has_sigterm(std::size_t rank) const;
   LeftOfRanks::Request request_of(std::size_t rank, const ExitStatus& status) const;
   void on_exit(std::size_t rank, const ExitStatus& status, const LeftByRank& left);
   bool leaves_processes(std::size_t rank, const LeftOfRanks::Request& request, const LeftByRank& left);

@@ -29,7 +29,7 @@ void check_finite(const PlainTensors& weights, const TrainingState& state) {
     throw Error(
         ErrorKind::numerics,
         fmt::format("{} holds NaN or infinity after step {}; this state is not saved", name, state.steps),
-        "earlier checkpoints are good; a lower optimizer.learning_rate or a warm-up often helps");
+        "a lower optimizer.learning_rate or a warm-up often helps; checkpoints of earlier steps, if there are any, are good");
 }
 
 BufferView view_of(std::vector<float>& values) { return {values.data(), values.size(), DType::f32}; }

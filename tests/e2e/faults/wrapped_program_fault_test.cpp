@@ -1,6 +1,8 @@
 // Programs below shells and other wrappers, which get the signals that end a rank.
 #include <fcntl.h>
 
+#include <cstdint>
+
 #include "base/system/unique_fd.h"
 #include "e2e/faults/faults.h"
 
@@ -78,15 +80,23 @@ TEST_CASE("hunt 99: what a program starts after Ctrl-C to save something is not 
   CHECK(launch.folder.read("log/workerlog.0") == "saved\n");
 }
 
-// Runs a shell script that starts program.sh. The program ignores SIGTERM while it saves for longer than a second. Sends SIGTERM to fleetrun,
-// and before that to the shell and the program if `all` is set.
-void check_that_it_saves(const std::string& script, bool all) {
+enum class SigtermTo : std::uint8_t { fleetrun, all, all_but_the_shell_is_slow };
+
+// Runs a shell script that starts program.sh. The program ignores SIGTERM while it saves for longer than a second. A slow shell has not got
+// its signal when fleetrun gets one.
+void check_that_it_saves(const std::string& script, SigtermTo to) {
   const ScriptLaunch launch;
-  write_program(launch, "trap 'trap \"\" TERM; sleep 1.5; echo saved; exit 0' TERM");
+  write_program(launch,
+                "trap 'trap \"\" TERM; echo $$ > new && mv new saving; sleep 1.5; echo saved; exit 0' TERM");
   ChildProcess process(launch.script_command({"--grace=60"}, script), launch.options());
   const pid_t program = launch.pid_in("up"), shell = parent_of(program);
-  if (all)
+  if (to == SigtermTo::all_but_the_shell_is_slow) {
+    ::kill(shell, SIGSTOP);
+    REQUIRE(comes_true([&] { return state_of(shell) == 'T'; }, within(5s)));
+  }
+  if (to != SigtermTo::fleetrun)
     for (const pid_t pid : {program, shell}) ::kill(pid, SIGTERM);
+  if (to == SigtermTo::all_but_the_shell_is_slow) launch.pid_in("saving");
   process.send(SIGTERM);
   CHECK(process.wait().code == 143);
   CHECK_MESSAGE(contains(launch.folder.read("log/workerlog.0"), "saved\n"),
@@ -95,11 +105,15 @@ void check_that_it_saves(const std::string& script, bool all) {
 
 TEST_CASE(
     "hunt 96: if somebody sends SIGTERM to all processes, a program that then ignores it has the grace") {
-  check_that_it_saves("sh program.sh\necho end\n", true);
+  check_that_it_saves("sh program.sh\necho end\n", SigtermTo::all);
+}
+
+TEST_CASE("hunt 96: a program that saves has the grace, also if fleetrun gets its signal before the shell") {
+  check_that_it_saves("sh program.sh\necho end\n", SigtermTo::all_but_the_shell_is_slow);
 }
 
 TEST_CASE("hunt 96: if a wrapper passes SIGTERM on and ends, its program has the grace") {
-  check_that_it_saves("sh program.sh &\ntrap 'kill -TERM $!; exit 1' TERM\nwait\n", false);
+  check_that_it_saves("sh program.sh &\ntrap 'kill -TERM $!; exit 1' TERM\nwait\n", SigtermTo::fleetrun);
 }
 
 TEST_CASE("hunt 108: the program of an interactive bash, which ignores SIGTERM, has the grace to save") {

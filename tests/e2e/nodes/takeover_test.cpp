@@ -210,6 +210,41 @@ TEST_CASE(
   CHECK(cluster.nothing_left());
 }
 
+TEST_CASE(
+    "hunt 122: a node that cannot connect to its own meeting port leaves the takeover to the next one") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(3);
+  Cluster cluster(3, &network);
+  network.close_port(1, cluster.port());
+  cluster.start({"--nnodes=2:3", FAKE_WORKER, "await", "../go"});
+  for (const int node : {0, 1, 2}) REQUIRE(cluster.says(node, "log/"));
+  cluster.kill(0);
+  CHECK(cluster.says(1, "this node cannot take over: it cannot connect to 10.77.0.2:" +
+                            std::to_string(cluster.port()) + ", where it listens itself"));
+  REQUIRE(cluster.says(2, "the run goes on with 2 nodes"));
+  cluster.shared().write("go", "");
+  for (const int node : {1, 2}) CHECK(cluster.end_of(node).code == 0);
+}
+
+TEST_CASE(
+    "hunt 122: if no other node can take over either, all end with the loss, and a signal is heard meanwhile") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(3);
+  Cluster cluster(3, &network);
+  for (const int node : {1, 2}) network.close_port(node, cluster.port());
+  cluster.start({"--nnodes=2:3", FAKE_WORKER, "await", "../go"});
+  for (const int node : {0, 1, 2}) REQUIRE(cluster.says(node, "log/"));
+  cluster.kill(0);
+  REQUIRE(cluster.says(1, "this node cannot take over"));
+  cluster.send(1, SIGTERM);
+  CHECK(cluster.says(1, "stopped by SIGTERM (15): the other nodes hear of it if they meet this node"));
+  for (const int node : {1, 2}) {
+    const ChildResult end = cluster.end_of(node);
+    CHECK(end.code == 75);
+    CHECK_MESSAGE(contains(end.err, "no other node of the run took over"), end.err);
+  }
+}
+
 TEST_CASE("with --restart_window, a restart that is older does not keep another node from taking over") {
   Cluster cluster(3);
   const std::string ranks = "'" + cluster.shared().path() + "'/$TORCHELASTIC_RESTART_COUNT.$RANK";

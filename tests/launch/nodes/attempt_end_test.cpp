@@ -49,13 +49,14 @@ TEST_CASE(
     "the loss is the cause if a failure here may follow from it, and the text names the failure first") {
   const NodeFailure reset =
       exited("rank 1 exited with code 1: ConnectionResetError: [Errno 104] Connection reset by peer");
-  for (const auto& [failure, when] : {std::pair(exited(), kHeard), std::pair(reset, kBefore)}) {
-    CAPTURE(failure.line);
+  for (const auto& failure : {std::pair(exited(), kHeard), std::pair(reset, kBefore)}) {
+    const std::string line = failure.first.line;
+    CAPTURE(line);
     AttemptEnd ending;
-    ending.happened_here(failure, when);
+    ending.happened_here(failure.first, failure.second);
     const NodeFailure cause = ending.before(kLoss, kHeard);
     CHECK(cause.line == "lost node 0");
-    CHECK(cause.block == "fleetrun: " + failure.line + "\nfleetrun: lost node 0\n");
+    CHECK(cause.block == "fleetrun: " + line + "\nfleetrun: lost node 0\n");
     CHECK(cause.exit_code == 75);
     CHECK_FALSE(cause.rank);
   }

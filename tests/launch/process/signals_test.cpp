@@ -154,6 +154,17 @@ TEST_CASE("this process is ended by what it does not handle") {
   ::signal(SIGUSR2, SIG_DFL);
 }
 
+TEST_CASE("a signal that this process blocks is pending once it was sent") {
+  const OwnSignals own;
+  block_signals({SIGUSR2});
+  CHECK_FALSE(is_pending(::getpid(), SIGUSR2));
+  ::kill(::getpid(), SIGUSR2);
+  CHECK(is_pending(::getpid(), SIGUSR2));
+  CHECK_FALSE(is_pending(::getpid(), SIGUSR1));
+  read_signals(open_signal_fd({SIGUSR2}).get());
+  CHECK_FALSE(is_pending(::getpid(), SIGUSR2));
+}
+
 TEST_CASE("hunt 1: a signal that only the main thread blocks goes to another thread, and ends this process") {
   const OwnSignals own;
   ::signal(SIGUSR2, SIG_DFL);

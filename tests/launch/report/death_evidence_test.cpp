@@ -116,6 +116,33 @@ TEST_CASE("an exception of the log is the evidence of an exit, and none of a kil
   CHECK(gather_evidence(scene).exception.empty());
 }
 
+TEST_CASE("hunt 120: of more than two chained exceptions, the first one is told, too") {
+  const std::string chained =
+      "\nDuring handling of the above exception, another exception occurred:\n\n"
+      "Traceback (most recent call last):\n  File \"a.py\", line 5, in g\nValueError: y\n";
+  const DeathScene scene = {
+      .status = {ExitStatus::How::exited, 1},
+      .log_end = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nKeyError: 'x'\n" +
+                 chained + chained};
+  const std::vector<std::string> facts = gather_evidence(scene).facts;
+  REQUIRE(facts.size() == 2);
+  CHECK(facts[0] == "raised while handling ValueError: y (a.py:5, in g)");
+  CHECK(facts[1] == "the first of these 3 exceptions: KeyError: 'x' (a.py:3, in f)");
+}
+
+TEST_CASE("hunt 120: what a process of the rank said before is told") {
+  const DeathScene scene = {
+      .status = {ExitStatus::How::exited, 1},
+      .log_end =
+          "Process Process-1:\nTraceback (most recent call last):\n"
+          "  File \"a.py\", line 3, in f\nKeyError: 'x'\n"
+          "Traceback (most recent call last):\n  File \"a.py\", line 5, in g\nEOFError\n"};
+  const DeathEvidence evidence = gather_evidence(scene);
+  CHECK(evidence.exception == "EOFError");
+  REQUIRE(evidence.facts.size() == 1);
+  CHECK(evidence.facts.front() == "its Process-1 failed before: KeyError: 'x' (a.py:3, in f)");
+}
+
 TEST_CASE("an error file says no more than a line, and nothing that a terminal obeys") {
   DeathEvidence evidence;
   read_error_file(R"({"message": "RuntimeError: \u001b[31mred\nmore"})", evidence);
