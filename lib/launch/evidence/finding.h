@@ -34,7 +34,8 @@ struct Finding {
   bool in_thread = false;  // of a thread or a task of asyncio: the program may go on without it
   std::string file;        // of the first frame
   std::string prefix;      // in front of each line
-  std::string child;       // of multiprocessing, which wrote it: "SpawnProcess-2"; "": none
+  std::string child;  // the name of the process of multiprocessing that wrote it: "SpawnProcess-2"; "": none
+  bool of_child = false;  // its frames show that it ended a process that Python started for the program
 
   bool is_traceback() const { return !file.empty(); }
 };

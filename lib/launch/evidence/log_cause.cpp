@@ -70,6 +70,14 @@ std::string hint_for(const std::string& what) {
   return "";
 }
 
+// Not so of one that a signal killed, and of one whose exception the rank has raised once more.
+bool says_no_more_than_child_ended(const LogCause& cause) {
+  const auto has = [&](std::string_view sign) { return cause.what.find(sign) != std::string::npos; };
+  const auto from_has = [&](std::string_view sign) { return cause.from.find(sign) != std::string::npos; };
+  if (from_has("is killed by signal") || from_has("_RemoteTraceback")) return false;
+  return has("BrokenProcessPool") || (has("DataLoader worker (pid") && has("exited unexpectedly"));
+}
+
 class Judge {
  public:
   Judge(const LogLines& log, const ExitStatus& status, std::string_view script, std::size_t at_death)
@@ -142,15 +150,18 @@ class Judge {
     if (last != findings_.end() && !worked_on(log, *last, kLastWords)) last->end = log.lines.size();
   }
 
+  // The child that failed first may be why the rank failed.
   LogCause with_child_before(const Finding& finding) const {
+    const auto child =
+        std::find_if(findings_.rbegin(), findings_.rend(), [&](const Finding& other) {  // oldest one first
+          return other.first < finding.first && other.of_child && other.weight <= Weight::last_words &&
+                 explains(other);
+        });
+    if (finding.of_child || child == findings_.rend()) return finding.cause;
+    if (says_no_more_than_child_ended(finding.cause)) return child->cause;
     LogCause cause = finding.cause;
-    if (!finding.child.empty()) return cause;
-    const auto child = std::ranges::find_if(findings_, [&](const Finding& other) {
-      return other.first < finding.first && !other.child.empty() && other.weight != Weight::echo &&
-             explains(other);
-    });
-    if (child != findings_.end())
-      cause.child = fmt::format("its {} failed before: {}", child->child, describe(child->cause));
+    cause.child = fmt::format("its {} failed before: {}", child->child.empty() ? "process" : child->child,
+                              describe(child->cause));
     return cause;
   }
 

@@ -20,7 +20,8 @@ struct LogCause {
   std::size_t chained = 0;  // exceptions of the chain before the last one
   // Of a chain: the first exception that was being handled when another one was raised, as by a cleanup.
   std::string handled;
-  // Of a process of multiprocessing, whose end the rank may have noticed: "its Process-2 failed before: KeyError: 'x' (train.py:3, in read)".
+  // Of a process that the rank has started by Python's means, and whose end it may have noticed: "its Process-2 failed before: KeyError: 'x'
+  // (train.py:3, in read)".
   std::string child;
   std::string hint;  // what the user can do about it; mostly ""
 };

@@ -78,12 +78,8 @@ constexpr std::array kTable = {
     // Shells and the dynamic loader
     Recogniser{": line ", R"((\S+): line (\d+): (.+: command not found))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 127},
     Recogniser{": not found", R"((\S+): (\d+): (.+: not found))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 127},
-    // Of dash, which ends with 2 after all other errors.
-    Recogniser{": cannot open ", R"((\S+): (\d+): (.*cannot open .+))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 2},
-    Recogniser{": cannot create ", R"((\S+): (\d+): (cannot create .+))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 2},
-    Recogniser{": cd: can't cd to ", R"((\S+): (\d+): (cd: can't cd to .+))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 2},
-    Recogniser{": parameter not set", R"((\S+): (\d+): (\w+: parameter not set.*))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 2},
-    Recogniser{": Syntax error: ", R"((\S+): (\d+): (Syntax error: .+))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 2},
+    Recogniser{": Permission denied", R"((\S*sh): (\d+): (\S+: Permission denied))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 126},  // of dash
+    Recogniser{"sh: ", R"((\S*sh): (\d+): (.+))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 2},
     Recogniser{": line ", R"((\S+): line (\d+): (.+: (?:Permission denied|cannot execute.*)))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 126},
     Recogniser{": line ", R"((\S+): line (\d+): (.+: (?:No such file or directory|unbound variable|parameter null or not set|bad substitution)|syntax error.*))", R"(\3)", R"(\1:\2)", kExit},
     Recogniser{": line ", R"((\S+): line (\d+): +\d+ (Segmentation fault|Aborted|Bus error|Floating point exception|Illegal instruction) +(?:\(core dumped\) +)?(.+))", R"(\3: \4)", R"(\1:\2)", kAnyEnd, Weight::clue},

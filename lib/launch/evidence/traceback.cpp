@@ -59,11 +59,24 @@ bool is_exception(std::string_view text, bool after_header) {
 
 // Exceptions that only say that a child failed, which has mostly said why.
 bool is_about_a_child(std::string_view what) {
-  constexpr std::array<std::string_view, 4> kSigns = {"ChildFailedError", "CalledProcessError",
-                                                      "BrokenProcessPool", "BrokenExecutor"};
-  const auto has = [&](std::string_view sign) { return what.find(sign) != std::string_view::npos; };
-  return std::ranges::any_of(kSigns, has) ||
-         (has("DataLoader worker (pid") && has("exited unexpectedly"));  // of PyTorch
+  return what.find("ChildFailedError") != std::string_view::npos ||
+         what.find("CalledProcessError") != std::string_view::npos;
+}
+
+// The outer frames of processes of multiprocessing, of pools of concurrent.futures, and of PyTorch's data loaders.
+bool is_top_of_child(std::string_view place) {
+  struct Frame {
+    std::string_view file, function;
+  };
+  constexpr std::array<Frame, 4> kFrames = {{
+      {"/multiprocessing/process.py:", ", in _bootstrap"},
+      {"/multiprocessing/spawn.py:", ", in spawn_main"},
+      {"/concurrent/futures/process.py:", ", in _process_worker"},
+      {"/torch/utils/data/_utils/worker.py:", ", in _worker_loop"},
+  }};
+  return std::ranges::any_of(kFrames, [&](const Frame& frame) {
+    return place.find(frame.file) != std::string_view::npos && place.ends_with(frame.function);
+  });
 }
 
 // What a process says when another one ended first; whose own words say more.
@@ -86,6 +99,7 @@ void add_frame(Finding& found, std::string place) {
     found.file = place.substr(0, place.find(','));
     found.file.resize(std::min(found.file.size(), found.file.rfind(':')));
   }
+  found.of_child |= is_top_of_child(place);
   found.cause.place = std::move(place);
 }
 
@@ -98,12 +112,17 @@ std::string prefix_of(const std::vector<std::string>& lines, std::size_t first) 
   return place == std::string::npos ? "" : lines[first].substr(0, place);
 }
 
-// Of the lines from there on that are indented or empty. The empty ones at their end do not count.
+// Of the paragraphs of indented text from there on. Frames, bars and rows of numbers belong to something else.
 std::size_t end_of_indented(const std::vector<std::string>& lines, std::size_t line,
                             const std::string& prefix) {
   std::size_t end = line;
-  for (; line < lines.size() && is_indented(without_prefix(lines[line], prefix)); ++line)
-    if (!trimmed(without_prefix(lines[line], prefix)).empty()) end = line + 1;
+  for (; line < lines.size() && line <= end + 1; ++line) {
+    const std::string_view text = without_prefix(lines[line], prefix), words = trimmed(text);
+    if (words.empty()) continue;
+    const bool is_text = words.find("%|") == std::string_view::npos && words.find_first_of("0123456789") != 0;
+    if (!is_indented(text) || !is_text || !place_in_frame(text).empty()) return end;
+    end = line + 1;
+  }
   return end;
 }
 
@@ -272,7 +291,8 @@ void join(Finding& found, std::vector<Finding>& all, const std::vector<std::stri
   found.from_top |= earlier.from_top;
   if (!earlier.cause.what.empty())
     found.cause.from = (direct ? "raised from " : "raised while handling ") + describe(earlier.cause);
-  found.cause.root = earlier.cause.root.empty() ? describe(earlier.cause) : earlier.cause.root;
+  if (!earlier.cause.what.empty()) found.cause.root = describe(earlier.cause);
+  if (!earlier.cause.root.empty()) found.cause.root = earlier.cause.root;
   found.cause.chained = earlier.cause.chained + 1;
   found.child = earlier.child;
   found.cause.handled =

@@ -15,8 +15,8 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(100);  // whether it is the turn of another node
-constexpr int kLooksAlone =
-    20;  // of a node that serves and has no connection to itself; fewer than a turn has
+// A node that serves stops after this many looks without a connection to itself, which is before the turn of the next node.
+constexpr int kLooksAlone = 20;
 
 }  // namespace
 
@@ -42,6 +42,7 @@ bool NodeSession::hand_over(const NodeFailure& failure) {
   if (!server_ || leaving_ || over_ || options_.starts_others || !enough_others || !may_restart_after_loss())
     return false;
   leaving_ = over_ = true;
+  taking_over_.reset();
   say_("this node leaves the run to the other nodes");
   link_->close();
   server_->abandon();
@@ -69,8 +70,9 @@ void NodeSession::begin_taking_over(const std::string& why) {
 }
 
 void NodeSession::look_for_successor() {
-  if (!taking_over_) return;
+  if (!taking_over_ || over_) return;
   look_.call_at(Clock::now() + kLookEvery, [this] { look_for_successor(); });
+  if (server_ && link_->is_open()) taking_over_->looks_alone = 0;
   if (server_ && !link_->is_open() && ++taking_over_->looks_alone == kLooksAlone) stop_serving();
   if (taking_over_->has_found) return;
   const Succession::Plan plan = taking_over_->succession.plan(Clock::now());
@@ -113,8 +115,9 @@ bool NodeSession::serve_as_successor() {
   return true;
 }
 
-// A firewall closes the port. It probably does so for the others, too, and whoever has come nevertheless looks for the next node.
+// A firewall may close the port, probably for the others, too. A node that has come nevertheless looks for the next one.
 void NodeSession::stop_serving() {
+  if (server_->coordinator().over()) return give_up_looking();  // the others hear how it has ended
   say_(fmt::format(
       "this node cannot take over: it cannot connect to {}, where it listens itself; a firewall may close this port",
       own_endpoint(taking_over_->last).describe()));

@@ -192,7 +192,7 @@ void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {
                       describe(error)));
   evidence.exception = std::move(cause.what);
   evidence.exception_place = std::move(cause.place);
-  if (cause.chained > 1)
+  if (cause.chained > 1 && !cause.root.empty())
     cause.root = fmt::format("the first of these {} exceptions: {}", cause.chained + 1, cause.root);
   else
     cause.root.clear();  // `from` tells it

@@ -203,7 +203,7 @@ std::optional<ExitStatus> ProcessGroup::status_of_ended(std::size_t rank) const 
   return info.si_pid == 0 ? std::nullopt : std::optional(ExitStatus::from_siginfo(info));
 }
 
-// The leader has died of SIGTERM, or will as soon as it gets time from the kernel.
+// The leader has died of SIGTERM, or a SIGTERM is pending for it.
 bool ProcessGroup::has_sigterm(std::size_t rank) const {
   const auto ended = status_of_ended(rank);
   return ended ? ended->exit_code() == kSignalExitCode + SIGTERM
@@ -284,7 +284,8 @@ void ProcessGroup::act(const Terminate& action) {
   Leader& leader = leaders_.at(rank);
   leader.group_asked = action.signal == SIGINT && leader.pidfd && handles(records_[rank].pid, SIGINT);
   note_handlers(rank, action.signal == SIGINT && !leader.group_asked ? SIGTERM : action.signal);
-  leader.others_asked = has_sigterm(rank);  // after the handlers were noted, which takes a while
+  leader.others_asked =
+      !leader.group_asked && has_sigterm(rank);  // after the handlers were noted, which takes a while
   leader.asked = leader.others_asked ? SIGTERM : action.signal;
   // While bash starts a program, it blocks SIGTERM instead, and drops it afterwards.
   const bool ignores_it = leader.pidfd && !leader.group_asked && is_interactive_shell(records_[rank].pid) &&
@@ -325,6 +326,7 @@ void ProcessGroup::note_handlers(std::size_t rank, int signal) {
 void ProcessGroup::act(const TerminateGroup& action) {
   Leader& leader = leaders_.at(static_cast<std::size_t>(action.rank));
   leader.asked = SIGTERM;
+  leader.others_asked = false;
   leader.group_asked = true;
   note_handlers(static_cast<std::size_t>(action.rank), SIGTERM);
   signal_group(action.rank, SIGTERM);

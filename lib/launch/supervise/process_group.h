@@ -93,7 +93,7 @@ class ProcessGroup {
     TimePoint sent_at;
     std::string origin;         // of that signal: "process 4711 sent with fleetrun signal"
     int asked = 0;              // the signal with which it was asked to end
-    bool others_asked = false;  // with SIGTERM, before fleetrun did
+    bool others_asked = false;  // somebody had sent it SIGTERM before fleetrun asked it
     bool group_asked = false;   // its whole group got that signal
     std::set<pid_t> handlers;   // below it: they had a handler for that signal then
   };

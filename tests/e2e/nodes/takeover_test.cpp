@@ -232,10 +232,13 @@ TEST_CASE(
   const Namespaces network(3);
   Cluster cluster(3, &network);
   for (const int node : {1, 2}) network.close_port(node, cluster.port());
-  cluster.start({"--nnodes=2:3", FAKE_WORKER, "await", "../go"});
-  for (const int node : {0, 1, 2}) REQUIRE(cluster.says(node, "log/"));
+  cluster.start({"--nnodes=2:3", "--", "sh", "-c",
+                 "echo $$ > ../new.$RANK && mv ../new.$RANK ../rank.$RANK; exec sleep 100"});
+  const pid_t rank = cluster.pid_in("rank.1");
+  for (const int node : {0, 2}) cluster.pid_in("rank." + std::to_string(node));
   cluster.kill(0);
   REQUIRE(cluster.says(1, "this node cannot take over"));
+  REQUIRE(gone(rank, 5s));
   cluster.send(1, SIGTERM);
   CHECK(cluster.says(1, "stopped by SIGTERM (15): the other nodes hear of it if they meet this node"));
   for (const int node : {1, 2}) {

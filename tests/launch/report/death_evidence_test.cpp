@@ -135,6 +135,7 @@ TEST_CASE("hunt 120: what a process of the rank said before is told") {
       .status = {ExitStatus::How::exited, 1},
       .log_end =
           "Process Process-1:\nTraceback (most recent call last):\n"
+          "  File \"/usr/lib/python3.11/multiprocessing/process.py\", line 314, in _bootstrap\n"
           "  File \"a.py\", line 3, in f\nKeyError: 'x'\n"
           "Traceback (most recent call last):\n  File \"a.py\", line 5, in g\nEOFError\n"};
   const DeathEvidence evidence = gather_evidence(scene);
