@@ -22,10 +22,9 @@
 #include "launch/serve/merge_answers.h"
 #include "launch/serve/remote_log.h"
 
-namespace fleetrun::fuzz {
+namespace fleetrun::launch::fuzz {
 namespace {
 
-using namespace launch;
 namespace wire = store_protocol;
 
 constexpr int kNodes = 3;
@@ -132,7 +131,7 @@ std::vector<std::string> conversations() {
   std::string joins, readies, ends, fails;
   for (int peer = 1; peer <= kNodes; ++peer) {
     joins += order(peer, join);
-    readies += order(peer, Ready{.attempt = 0, .ports = {1}, .master_port = 2, .store = {"h", 3}});
+    readies += order(peer, Ready{.attempt = 0, .ports = {1}, .master_port = 2, .store = {{"h", 3}}});
     ends += order(peer, Ended{0, {}, JsonValue::list({})});
     fails += order(peer, Failed{0, failure}) + order(peer, Ended{0, failure, JsonValue::list({})});
   }
@@ -160,10 +159,10 @@ std::vector<std::string> conversations() {
 
 void try_nodes(std::string_view bytes) { Conversation().run(bytes); }
 
-}  // namespace fleetrun::fuzz
+}  // namespace fleetrun::launch::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fleetrun::fuzz::try_nodes({reinterpret_cast<const char*>(data), size});
+  fleetrun::launch::fuzz::try_nodes({reinterpret_cast<const char*>(data), size});
   return 0;
 }
 
@@ -175,10 +174,10 @@ int main(int argc, char** argv) {
     if (std::string_view(argv[i]) == "--seconds") seconds = std::atof(argv[i + 1]);
     if (std::string_view(argv[i]) == "--seed") seed = std::strtoull(argv[i + 1], nullptr, 10);
   }
-  fleetrun::fuzz::Mutator mutator(seed, fleetrun::fuzz::conversations());
+  fleetrun::fuzz::Mutator mutator(seed, fleetrun::launch::fuzz::conversations());
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   std::uint64_t count = 0;
-  for (; std::chrono::steady_clock::now() < end; ++count) fleetrun::fuzz::try_nodes(mutator.next());
+  for (; std::chrono::steady_clock::now() < end; ++count) fleetrun::launch::fuzz::try_nodes(mutator.next());
   fmt::print("{} conversations between nodes\n", count);
   return 0;
 }

@@ -31,6 +31,7 @@ class StoreThread {
     thread_ = std::thread([this] { loop_.run(); });
   }
   Endpoint endpoint() const { return endpoint_; }
+  std::vector<std::string> also_at() const { return server_->also_at(); }
 
   template <typename Work>
   auto on_loop(Work work) {

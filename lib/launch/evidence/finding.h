@@ -22,6 +22,13 @@ enum class Weight {
   echo,        // a child failed, which has mostly said why; only when there is not even a clue
 };
 
+// Of a traceback, as its outer frames show.
+enum class Writer {
+  program,  // or not known
+  process,  // of multiprocessing, started by the program
+  worker,   // of a pool or a data loader, or a process that could not begin
+};
+
 struct Finding {
   std::size_t first = 0, end = 0;  // its lines, first <= line < end
   LogCause cause;
@@ -35,7 +42,7 @@ struct Finding {
   std::string file;        // of the first frame
   std::string prefix;      // in front of each line
   std::string child;  // the name of the process of multiprocessing that wrote it: "SpawnProcess-2"; "": none
-  bool of_child = false;  // its frames show that it ended a process that Python started for the program
+  Writer writer = Writer::program;
 
   bool is_traceback() const { return !file.empty(); }
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,7 +25,9 @@ constexpr std::size_t kMostText = 256 * 1024;  // bytes: a traceback of 1,000 fr
 constexpr std::size_t kLongestPart = 300;      // bytes, of each part of the sentence
 constexpr std::size_t kLastWords = 10;         // lines of a message; Python ends with 1 after an exception
 constexpr std::size_t kFewLastWords = 3;       // after another code, the program itself chose its end
-constexpr std::size_t kBuffered = 16 * 1024;   // bytes that may wait in the buffers of a program and a filter
+constexpr std::size_t kWordsBetween =
+    2;  // lines between the end of a script and the traceback of an exit handler
+constexpr std::size_t kBuffered = 16 * 1024;  // bytes that may wait in the buffers of a program and a filter
 
 int signal_of(const ExitStatus& status) {
   if (status.how == ExitStatus::How::signaled) return status.value;
@@ -70,12 +73,13 @@ std::string hint_for(const std::string& what) {
   return "";
 }
 
-// Not so of one that a signal killed, and of one whose exception the rank has raised once more.
+// An error of a pool of concurrent.futures, or of a data loader of PyTorch. Not so if it was raised from one that says more.
 bool says_no_more_than_child_ended(const LogCause& cause) {
-  const auto has = [&](std::string_view sign) { return cause.what.find(sign) != std::string::npos; };
-  const auto from_has = [&](std::string_view sign) { return cause.from.find(sign) != std::string::npos; };
-  if (from_has("is killed by signal") || from_has("_RemoteTraceback")) return false;
-  return has("BrokenProcessPool") || (has("DataLoader worker (pid") && has("exited unexpectedly"));
+  const std::string_view name = std::string_view(cause.what).substr(0, cause.what.find(": "));
+  if (name.ends_with("BrokenProcessPool")) return cause.from.empty();
+  return cause.what.starts_with("RuntimeError: DataLoader worker (pid") &&
+         cause.what.find("exited unexpectedly") != std::string::npos &&
+         cause.from.find("is killed by signal") == std::string::npos;
 }
 
 class Judge {
@@ -94,6 +98,7 @@ class Judge {
                   {.script = script, .lines_at_death = at_death, .exit_code = status.exit_code()});
     if (crashed_while_python_left(log)) ending_ |= kExit;
     const bool may_be_uncaught = status.exit_code() == 1 || ending_ != kExit;
+    note_traceback_after_end(log);
     if (may_be_uncaught) extend_last_message(log);
     last_words_ = last_words_begin(log, findings_, may_be_uncaught ? kLastWords : kFewLastWords);
   }
@@ -101,7 +106,7 @@ class Judge {
   LogCause decide() const {
     for (const Weight least : {Weight::last_words, Weight::clue, Weight::echo})
       for (const Finding& finding : findings_)
-        if (finding.weight <= least && explains(finding)) return with_child_before(finding);
+        if (finding.weight <= least && explains(finding)) return with_error_before(finding);
     return {};
   }
 
@@ -151,17 +156,48 @@ class Judge {
   }
 
   // The child that failed first may be why the rank failed.
-  LogCause with_child_before(const Finding& finding) const {
+  const Finding* first_child_before(const Finding& finding) const {
     const auto child =
         std::find_if(findings_.rbegin(), findings_.rend(), [&](const Finding& other) {  // oldest one first
-          return other.first < finding.first && other.of_child && other.weight <= Weight::last_words &&
-                 explains(other);
+          return other.first < finding.first && other.writer != Writer::program &&
+                 other.weight <= Weight::last_words && explains(other);
         });
-    if (finding.of_child || child == findings_.rend()) return finding.cause;
-    if (says_no_more_than_child_ended(finding.cause)) return child->cause;
+    return child == findings_.rend() || finding.writer != Writer::program ? nullptr : &*child;
+  }
+
+  // An exception that nobody seems to have caught, and then a traceback without a headline: of an exit handler or a thread, or a part of the
+  // message of the exception.
+  void note_traceback_after_end(const LogLines& log) {
+    const auto end = std::ranges::find_if(findings_, [](const Finding& finding) {
+      return finding.from_top && finding.endings != 0 && finding.writer == Writer::program &&
+             finding.weight <= Weight::last_words;
+    });
+    if (end == findings_.end() || end->cause.what.ends_with(':')) return;  // it quotes another one
+    std::size_t line = end->end;
+    for (std::size_t words = 0; line < log.lines.size() && words <= kWordsBetween; ++line) {
+      const auto after = std::ranges::find(findings_, line, &Finding::first);
+      if (after != findings_.end()) {
+        const bool quotes = !without_prefix(log.lines[line], after->prefix).starts_with("Traceback");
+        if (after->is_traceback() && !after->from_top && !quotes) after_end_ = {&*end, &*after};
+        return;
+      }
+      if (!log.lines[line].empty()) ++words;
+    }
+  }
+
+  LogCause with_error_before(const Finding& finding) const {
     LogCause cause = finding.cause;
-    cause.child = fmt::format("its {} failed before: {}", child->child.empty() ? "process" : child->child,
-                              describe(child->cause));
+    if (const Finding* const child = first_child_before(finding)) {
+      if (child->writer == Writer::worker && says_no_more_than_child_ended(cause)) {
+        cause = child->cause;
+        cause.beside = fmt::format("then {}", describe(finding.cause));
+      } else {
+        cause.beside = fmt::format("its {} failed before: {}",
+                                   child->child.empty() ? "process" : child->child, describe(child->cause));
+      }
+    } else if (after_end_.second == &finding) {
+      cause.beside = fmt::format("right before it, the log has {}", describe(after_end_.first->cause));
+    }
     return cause;
   }
 
@@ -178,11 +214,12 @@ class Judge {
   unsigned ending_;
   std::size_t last_words_ = 0;  // the line with which they begin
   std::vector<Finding> findings_;
+  std::pair<const Finding*, const Finding*> after_end_ = {};
 };
 
 void shorten_parts(LogCause& cause) {
   for (std::string* part :
-       {&cause.what, &cause.place, &cause.from, &cause.root, &cause.handled, &cause.child})
+       {&cause.what, &cause.place, &cause.from, &cause.root, &cause.handled, &cause.beside})
     *part = shorten(std::move(*part), kLongestPart);
 }
 

@@ -20,9 +20,9 @@ struct LogCause {
   std::size_t chained = 0;  // exceptions of the chain before the last one
   // Of a chain: the first exception that was being handled when another one was raised, as by a cleanup.
   std::string handled;
-  // Of a process that the rank has started by Python's means, and whose end it may have noticed: "its Process-2 failed before: KeyError: 'x'
-  // (train.py:3, in read)".
-  std::string child;
+  // Another error that belongs to it: "its Process-2 failed before: KeyError: 'x' (train.py:3, in read)", of a process that the rank has
+  // started by Python's means; or "right before it, the log has ValueError: x".
+  std::string beside;
   std::string hint;  // what the user can do about it; mostly ""
 };
 

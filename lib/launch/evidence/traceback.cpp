@@ -63,20 +63,21 @@ bool is_about_a_child(std::string_view what) {
          what.find("CalledProcessError") != std::string_view::npos;
 }
 
-// The outer frames of processes of multiprocessing, of pools of concurrent.futures, and of PyTorch's data loaders.
-bool is_top_of_child(std::string_view place) {
+Writer writer_in_frame(std::string_view place) {
   struct Frame {
     std::string_view file, function;
+    Writer writer;
   };
   constexpr std::array<Frame, 4> kFrames = {{
-      {"/multiprocessing/process.py:", ", in _bootstrap"},
-      {"/multiprocessing/spawn.py:", ", in spawn_main"},
-      {"/concurrent/futures/process.py:", ", in _process_worker"},
-      {"/torch/utils/data/_utils/worker.py:", ", in _worker_loop"},
+      {"/multiprocessing/process.py:", ", in _bootstrap", Writer::process},
+      {"/multiprocessing/spawn.py:", ", in spawn_main", Writer::worker},
+      {"/concurrent/futures/process.py:", ", in _process_worker", Writer::worker},
+      {"/torch/utils/data/_utils/worker.py:", ", in _worker_loop", Writer::worker},
   }};
-  return std::ranges::any_of(kFrames, [&](const Frame& frame) {
+  const auto found = std::ranges::find_if(kFrames, [&](const Frame& frame) {
     return place.find(frame.file) != std::string_view::npos && place.ends_with(frame.function);
   });
+  return found == kFrames.end() ? Writer::program : found->writer;
 }
 
 // What a process says when another one ended first; whose own words say more.
@@ -99,7 +100,7 @@ void add_frame(Finding& found, std::string place) {
     found.file = place.substr(0, place.find(','));
     found.file.resize(std::min(found.file.size(), found.file.rfind(':')));
   }
-  found.of_child |= is_top_of_child(place);
+  if (found.writer == Writer::program) found.writer = writer_in_frame(place);
   found.cause.place = std::move(place);
 }
 

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -90,5 +91,17 @@ Endpoint NodeSession::own_endpoint(const Placed& placed) const {
 }
 
 std::string NodeSession::own_address() const { return own_endpoint(*placed_).host; }
+
+std::vector<std::string> NodeSession::own_addresses() const {
+  std::vector<std::string> all =
+      book_.of(placed_->nodes.at(static_cast<std::size_t>(placed_->node_rank)).address);
+  if (options_.members.may_be_first)
+    std::ranges::copy(addresses_of(options_.members.first), std::back_inserter(all));
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+const std::string& NodeSession::address_of_first() const { return link_->address().host; }
 
 }  // namespace fleetrun::launch

@@ -51,6 +51,7 @@ class NodeLink {
   void send(const FromNode& message);  // does nothing when the link is lost
   SharedTime shared(TimePoint time) const;
   std::string local_address() const;  // the one that reaches the first node; call it once the link is open
+  const Endpoint& address() const;    // of the first node, in this try to connect; there must be one
   bool is_open() const { return state_ == State::open; }
   const std::string& problem() const { return problem_; }  // why the link is not open
   bool has_failed() const { return tries_ > 0; }           // to connect, at least once
@@ -63,7 +64,6 @@ class NodeLink {
   enum class State { connecting, shaking_hands, open, lost };
 
   void connect();
-  const Endpoint& address() const;  // of this try
   bool may_be_elsewhere() const;
   void bound_try(Clock::duration patience, const std::string& problem);
   void retry(const std::string& problem);

@@ -13,6 +13,12 @@ JsonValue to_value(const Endpoint& endpoint) {
   return JsonValue::object({{"host", endpoint.host}, {"port", endpoint.port}});
 }
 
+JsonValue to_value(const StorePlace& store) {
+  JsonValue value = to_value(store.endpoint);
+  value.add("also_at", store.also_at);
+  return value;
+}
+
 JsonValue to_value(const Terms& terms) {
   JsonValue value = JsonValue::list({});
   for (const auto& [name, text] : terms) value.items.push_back(JsonValue::list({name, text}));

@@ -57,11 +57,16 @@ struct Join {
 struct Beat {
   std::int64_t sent = 0;  // on the node's own clock
 };
+// Where the ranks of the embedded runtime meet.
+struct StorePlace {
+  Endpoint endpoint;                      // port 0: none
+  std::vector<std::string> also_at = {};  // numeric addresses where it listens, too, at the same port
+};
 struct Ready {
   int attempt = 0;
   std::vector<std::uint16_t> ports;  // of the node's ranks
   std::uint16_t master_port = 0;     // used only from the first node
-  Endpoint store;                    // used only from the first node; port 0: none
+  StorePlace store;                  // used only from the first node
 };
 // Why an attempt ended on one node.
 struct NodeFailure {
@@ -161,7 +166,7 @@ struct Start {
   int attempt = 0;
   std::vector<Endpoint> ranks;
   Endpoint master;
-  Endpoint store;
+  StorePlace store;
 };
 struct Stop {
   std::string why;

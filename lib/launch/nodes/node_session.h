@@ -76,7 +76,10 @@ class NodeSession {
   bool take_places();
   bool is_first() const { return placed_->node_rank == 0; }
   bool is_elastic() const { return coordinator_options().elastic(); }
-  std::string own_address() const;                        // numeric
+  std::string own_address() const;  // numeric
+  std::vector<std::string> own_addresses()
+      const;  // numeric, of all names by which other nodes may know this one
+  const std::string& address_of_first() const;            // the numeric one at which this node has reached it
   const RunKey& key() const { return options_.key.key; }  // of the run, once this node has joined
   std::string name_of_first() const;
   std::string own_name() const;                               // "node 1 (10.0.0.2)"

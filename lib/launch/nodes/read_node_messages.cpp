@@ -79,6 +79,21 @@ Endpoint endpoint(Fields& fields, const char* key) {
   return value == nullptr ? Endpoint() : endpoint({*value}, fields.good);
 }
 
+StorePlace store_place(Fields& fields) {
+  const JsonValue* const value = fields.find("store", Kind::object);
+  if (value == nullptr) return {};
+  StorePlace store = {.endpoint = endpoint({*value}, fields.good)};
+  Fields parts = {*value};
+  const JsonValue* const also_at = parts.find("also_at", Kind::list);
+  fields.good = fields.good && also_at != nullptr;
+  if (also_at == nullptr) return store;
+  for (const JsonValue& address : also_at->items) {
+    fields.good = fields.good && address.is(Kind::text);
+    store.also_at.push_back(address.text);
+  }
+  return store;
+}
+
 Terms terms(Fields& fields) {
   Terms terms;
   const JsonValue* const list = fields.find("terms", Kind::list);
@@ -146,7 +161,7 @@ std::optional<Ready> read_ready(Fields fields) {
   Ready ready = {.attempt = fields.number<int>("attempt"),
                  .ports = {},
                  .master_port = fields.number<std::uint16_t>("master_port"),
-                 .store = endpoint(fields, "store")};
+                 .store = store_place(fields)};
   if (const JsonValue* const ports = fields.find("ports", Kind::list))
     ready.ports = numbers<std::uint16_t>(*ports, fields.good);
   return fields.good ? std::optional(ready) : std::nullopt;
@@ -228,7 +243,7 @@ std::optional<Start> read_start(Fields fields) {
   Start start = {.attempt = fields.number<int>("attempt"),
                  .ranks = {},
                  .master = endpoint(fields, "master"),
-                 .store = endpoint(fields, "store")};
+                 .store = store_place(fields)};
   if (const JsonValue* const ranks = fields.find("ranks", Kind::list))
     for (const JsonValue& item : ranks->items) start.ranks.push_back(endpoint({item}, fields.good));
   return fields.good ? std::optional(start) : std::nullopt;

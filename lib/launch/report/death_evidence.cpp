@@ -196,7 +196,7 @@ void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {
     cause.root = fmt::format("the first of these {} exceptions: {}", cause.chained + 1, cause.root);
   else
     cause.root.clear();  // `from` tells it
-  for (std::string* fact : {&cause.from, &cause.root, &cause.child, &cause.hint})
+  for (std::string* fact : {&cause.from, &cause.root, &cause.beside, &cause.hint})
     if (!fact->empty()) evidence.facts.push_back(std::move(*fact));
 }
 

@@ -83,6 +83,7 @@ RuntimeRanks runtime_ranks(const RunPlan& plan, const NodeSession* nodes, const 
                         .key = {}};
   if (nodes == nullptr) return ranks;
   ranks.address = plan.members->meeting.host;
+  ranks.own_addresses = nodes->own_addresses();
   ranks.key = derive_rank_key(nodes->key(), run_id);
   ranks.serves_store = nodes->is_first();
   ranks.may_grow = is_elastic(plan.options);
@@ -287,7 +288,7 @@ void RunLoop::take_places() {
 
 // Does nothing on a node that was the first one before.
 void RunLoop::become_first() {
-  support_.serve_store(world_.nodes->own_address());
+  support_.serve_store(world_.nodes->own_address(), world_.nodes->own_addresses());
   look_at_others();
 }
 

@@ -23,14 +23,19 @@ RuntimeSupport::RuntimeSupport(EventLoop& loop, const RuntimeRanks& ranks,
   options.say = std::move(say);
   key_fd_ = put_run_key(options.key);
   store_options_ = std::move(options);
-  if (ranks.serves_store) serve_store(store_options_->address);
+  if (ranks.serves_store) serve_store(store_options_->address, ranks.own_addresses);
 }
 
-void RuntimeSupport::serve_store(const std::string& address) {
+void RuntimeSupport::serve_store(const std::string& address, const std::vector<std::string>& own_addresses) {
   if (store_ || !store_options_) return;
   store_options_->address = address;
+  store_options_->own_addresses = own_addresses;
   store_ = std::make_unique<StoreServer>(loop_, *store_options_);
   store_endpoint_ = store_->endpoint();
+}
+
+std::vector<std::string> RuntimeSupport::store_also_at() const {
+  return store_ ? store_->also_at() : std::vector<std::string>();
 }
 
 void RuntimeSupport::make_pages(int ranks) {

@@ -24,10 +24,11 @@ struct RuntimeRanks {
   int here = 0;          // ranks of the embedded runtime on this node; 0 for other programs
   int world = 0;
   std::string run_id;
-  std::string address;        // address at which ranks reach the store
-  std::optional<RunKey> key;  // none: make a new key
-  bool serves_store = true;   // false: the store of another node serves these ranks
-  bool may_grow = false;      // ranks of other nodes may come
+  std::string address;                          // address at which ranks reach the store
+  std::vector<std::string> own_addresses = {};  // others, at which ranks of other nodes may reach it
+  std::optional<RunKey> key;                    // none: make a new key
+  bool serves_store = true;                     // false: the store of another node serves these ranks
+  bool may_grow = false;                        // ranks of other nodes may come
 };
 
 class RuntimeSupport {
@@ -35,12 +36,14 @@ class RuntimeSupport {
   // A single rank has nobody to meet, so it gets no store and no key. `say` gets lines for the user.
   RuntimeSupport(EventLoop& loop, const RuntimeRanks& ranks, std::function<void(std::string_view line)> say);
 
-  // This node has become the first one: the ranks meet here, at this numeric address. Does nothing when it serves already.
-  void serve_store(const std::string& address);
+  // This node has become the first one: the ranks meet here, at this numeric address, or at another one of this host. Does nothing when it
+  // serves already.
+  void serve_store(const std::string& address, const std::vector<std::string>& own_addresses);
 
   // Makes new pages. The store now admits only ranks of this attempt, and there are `world` of them.
   void begin_attempt(int attempt, int world);
-  const Endpoint& store() const { return store_endpoint_; }  // port 0: none
+  Endpoint store() const { return store_ ? store_->endpoint() : store_endpoint_; }  // port 0: none
+  std::vector<std::string> store_also_at() const;  // other addresses, if the store is here
   void meet_at(const Endpoint& store) { store_endpoint_ = store; }
   EmbeddedPlan plan(const EmbeddedRuntime& embedded) const;
   const std::vector<ProgressPagePtr>& pages() const { return pages_; }

@@ -1,5 +1,6 @@
 #include "launch/run/shared_run.h"
 
+#include <algorithm>
 #include <csignal>
 #include <string_view>
 #include <utility>
@@ -50,7 +51,7 @@ std::optional<Again> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, Ex
   Ready ready = {.attempt = attempt,
                  .ports = {},
                  .master_port = ports.endpoints.master.port,
-                 .store = sources_.support.store()};
+                 .store = {sources_.support.store(), sources_.support.store_also_at()}};
   for (const Endpoint& endpoint : ports.endpoints.ranks) ready.ports.push_back(endpoint.port);
   if (suspended_) pass_on(SignalReceived{SIGTSTP});  // before the first node can start the attempt
   sources_.nodes.send(ready);
@@ -63,8 +64,15 @@ std::optional<Again> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, Ex
   if (const auto* again = std::get_if<Again>(&answer)) return *again;
   const auto& start = std::get<Start>(answer);
   ports.endpoints = {start.ranks, start.master};
-  sources_.support.meet_at(start.store);
+  sources_.support.meet_at(store_for_ranks(start.store));
   return std::nullopt;
+}
+
+// The first node may have addresses that this node does not reach.
+Endpoint SharedRun::store_for_ranks(const StorePlace& store) const {
+  const std::string& reached = sources_.nodes.address_of_first();
+  const bool is_there = std::ranges::find(store.also_at, reached) != store.also_at.end();
+  return is_there ? Endpoint{reached, store.endpoint.port} : store.endpoint;
 }
 
 FromFirst SharedRun::wait() {

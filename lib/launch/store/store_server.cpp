@@ -17,6 +17,8 @@
 namespace fleetrun::launch {
 namespace {
 
+constexpr int kTries = 5;  // to find a port that is free at all addresses
+
 UniqueFd listen_or_throw(Endpoint& endpoint) {
   const std::string wanted = endpoint.describe();
   UniqueFd fd = listen_on(endpoint, SOMAXCONN);
@@ -50,10 +52,29 @@ StoreServer::StoreServer(EventLoop& loop, StoreServerOptions options)
                         [&](const store_protocol::Message& message) { on_message(peer.id, message); });
                   },
               .on_drop = [this](const Peer& peer, const std::string& why) { on_drop(peer, why); }}) {
+  for (int tries = 1; !listen_at_own_addresses() && options_.port == 0 && tries < kTries; ++tries) {
+    endpoint_.port = 0;
+    peers_.listen_to(listen_or_throw(endpoint_));
+  }
   watch_missing();
 }
 
 StoreServer::~StoreServer() { close(); }
+
+// False: another program has the port at one of them.
+bool StoreServer::listen_at_own_addresses() {
+  also_at_.clear();
+  for (const std::string& address : options_.own_addresses) {
+    Endpoint place = {address, endpoint_.port};
+    if (address == endpoint_.host) continue;
+    UniqueFd listener = listen_on(place, SOMAXCONN);
+    if (!listener && errno == EADDRINUSE) return false;
+    if (!listener) continue;
+    peers_.listen_also(std::move(listener));
+    also_at_.push_back(address);
+  }
+  return true;
+}
 
 void StoreServer::begin_attempt(int attempt, int world_size) {
   peers_.drop_all("the next attempt begins");

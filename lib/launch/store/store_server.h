@@ -21,8 +21,10 @@
 namespace fleetrun::launch {
 
 struct StoreServerOptions {
-  std::string address = "127.0.0.1";  // the one interface to listen on
-  std::uint16_t port = 0;             // 0: the kernel chooses
+  std::string address = "127.0.0.1";  // to listen on
+  std::vector<std::string> own_addresses =
+      {};                  // to listen on, too, at the same port; those of other hosts are left out
+  std::uint16_t port = 0;  // 0: the kernel chooses
   RunKey key;
   std::string run_id;
   int attempt = 0;
@@ -49,6 +51,10 @@ class StoreServer {
     return endpoint_;
   }  // with the port that it got; this goes into RankEnv::store
 
+  const std::vector<std::string>& also_at() const {
+    return also_at_;
+  }  // of own_addresses, where it listens, too
+
   // Forgets all keys and closes all connections: from now on only ranks of this attempt are let in.
   void begin_attempt(int attempt, int world_size);
 
@@ -65,6 +71,7 @@ class StoreServer {
     bool will_report = false;
   };
 
+  bool listen_at_own_addresses();
   void on_message(PeerId id, const store_protocol::Message& message);
   void on_drop(const Peer& peer, const std::string& why);
   void report_dropped();
@@ -74,6 +81,7 @@ class StoreServer {
 
   const StoreServerOptions options_;
   Endpoint endpoint_;
+  std::vector<std::string> also_at_;
   StoreState state_;
   bool closed_ = false;
   Dropped dropped_;

@@ -55,6 +55,49 @@ TEST_CASE("hunt 92: nodes find the first one by --ips at any address of its name
   train(cluster, {"--ips=first,second"});
 }
 
+// Only the node itself knows this address, and no other node reaches it.
+void add_own_address(const Namespaces& network, int node) {
+  const Words add = {"/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; ip address add 10.99.0.1/32 dev lo"};
+  REQUIRE(run_child(network.in(node, add)).code == 0);
+}
+
+TEST_CASE("hunt 125: ranks find the store at the address at which their node has reached the first one") {
+  if (const auto what = missing()) LEAVE_OUT(*what);
+  for (const Words& place : {Words{"--ips=first,second"}, Words{"--nnodes=2", "--master=first:7717"}}) {
+    CAPTURE(place.front());
+    const Namespaces network(2);
+    add_own_address(network, 0);
+    Cluster cluster(2, &network);
+    cluster.set_hosts(0, "10.99.0.1 first\n10.77.0.1 first\n10.77.0.2 second\n");
+    cluster.set_hosts(1, "10.77.0.1 first\n10.77.0.2 second\n");
+    train(cluster, place);
+  }
+}
+
+TEST_CASE("hunt 125: the same holds for a node that takes over") {
+  if (const auto what = missing()) LEAVE_OUT(*what);
+  const Namespaces network(3);
+  add_own_address(network, 1);
+  Cluster cluster(3, &network);
+  const std::string others = "10.77.0.1 first\n10.77.0.3 third\n";
+  for (const int node : {0, 2}) cluster.set_hosts(node, others + "10.77.0.2 second\n");
+  cluster.set_hosts(1, others + "10.99.0.1 second\n10.77.0.2 second\n");
+  for (const int node : {0, 1, 2}) {
+    std::ofstream(cluster.folder(node) + "/job.json") << kEndlessJob;
+    cluster.start_exactly(node, {"--ips=first,second,third", "--nnodes=2:3", "--nproc_per_node=1",
+                                 "--device=cpu", "--grace=1", "job.json"});
+  }
+  const auto trains = [&] {
+    return comes_true([&] { return contains(cluster.log(1, 0), "[Epoch"); }, within(60s));
+  };
+  REQUIRE(trains());
+  cluster.kill(0);
+  for (const int node : {1, 2}) REQUIRE(cluster.says(node, "the run goes on with 2 nodes"));
+  CHECK(trains());
+  cluster.send(1, SIGTERM);
+  for (const int node : {1, 2}) CHECK(cluster.end_of(node).code == 143);
+}
+
 TEST_CASE("hunt 92: nodes find the first one by --master at any address of its name") {
   if (const auto what = missing()) LEAVE_OUT(*what);
   const Namespaces network(2);

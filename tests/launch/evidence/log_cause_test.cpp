@@ -71,8 +71,8 @@ TEST_CASE("60 logs name the cause that a reader would name, or none") {
     CHECK(describe(find_log_cause(example.log, example.status(), "train.py")) == example.head.at("wanted"));
     const auto from = example.head.find("from");
     CHECK(cause.from == (from == example.head.end() ? "" : from->second));
-    const auto child = example.head.find("child");
-    CHECK(cause.child == (child == example.head.end() ? "" : child->second));
+    const auto beside = example.head.find("beside");
+    CHECK(cause.beside == (beside == example.head.end() ? "" : beside->second));
   }
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("a log that is cut anywhere, or has wild bytes, gives short and valid 
     for (std::size_t cut = 0; cut < example.log.size(); cut += 97) {
       std::string log = example.log.substr(0, cut) + "\xff\x1b[31m\xc2\x9b" + example.log.substr(cut / 2);
       const LogCause cause = find_log_cause(log, example.status());
-      for (const std::string* part : {&cause.what, &cause.place, &cause.from, &cause.child}) {
+      for (const std::string* part : {&cause.what, &cause.place, &cause.from, &cause.beside}) {
         CHECK(part->size() <= 300);
         CHECK(*part == printable(*part));
       }

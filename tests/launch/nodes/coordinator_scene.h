@@ -54,7 +54,7 @@ struct Scene {
     return join;
   }
   static Ready ready(std::vector<std::uint16_t> ports, int attempt = 0) {
-    return {.attempt = attempt, .ports = std::move(ports), .master_port = 99, .store = {"10.0.0.9", 98}};
+    return {.attempt = attempt, .ports = std::move(ports), .master_port = 99, .store = {{"10.0.0.9", 98}}};
   }
   static NodeFailure failure(std::int64_t at, const std::string& line, const std::string& cause = "exited") {
     return {

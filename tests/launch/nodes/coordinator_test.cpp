@@ -35,7 +35,7 @@ TEST_CASE("when all have joined each node gets its place, and when all are ready
   const Start& start = *scene.last<Start>(2);
   CHECK(start.ranks == std::vector<Endpoint>{{"10.0.0.9", 6070}, {"10.0.0.9", 6071}, {"10.0.0.9", 7070}});
   CHECK(start.master == Endpoint{"10.0.0.9", 99});
-  CHECK(start.store == Endpoint{"10.0.0.9", 98});
+  CHECK(start.store.endpoint == Endpoint{"10.0.0.9", 98});
 }
 
 TEST_CASE("nodes without a rank get the free ones in the order in which they came") {

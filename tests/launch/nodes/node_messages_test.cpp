@@ -51,10 +51,11 @@ TEST_CASE("what a node says arrives as it was sent") {
   CHECK(join.terms == Terms{{"--timeout", ""}, {"the program", "a b"}});
   CHECK(through_wire_to_first(Beat{-5}).sent == -5);
   const Ready ready = through_wire_to_first(
-      Ready{.attempt = 2, .ports = {1, 65535}, .master_port = 7, .store = {"10.0.0.1", 8}});
+      Ready{.attempt = 2, .ports = {1, 65535}, .master_port = 7, .store = {{"10.0.0.1", 8}, {"10.1.0.1"}}});
   CHECK(ready.attempt == 2);
   CHECK(ready.ports == std::vector<std::uint16_t>{1, 65535});
-  CHECK(ready.store == Endpoint{"10.0.0.1", 8});
+  CHECK(ready.store.endpoint == Endpoint{"10.0.0.1", 8});
+  CHECK(ready.store.also_at == std::vector<std::string>{"10.1.0.1"});
   CHECK(through_wire_to_first(Failed{1, kFailure}).failure.at == kFailure.at);
   const Ended ended =
       through_wire_to_first(Ended{1, kFailure, JsonValue::list({JsonValue::object({{"rank", 5}})})});

@@ -11,7 +11,20 @@ namespace fleetrun::launch::store_server_test {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace store_protocol;
+using store_protocol::Challenge;
+using store_protocol::decode;
+using store_protocol::Done;
+using store_protocol::encode;
+using store_protocol::Get;
+using store_protocol::Hello;
+using store_protocol::kLengthBytes;
+using store_protocol::kMaxPayload;
+using store_protocol::Proof;
+using store_protocol::proof_of_rank;
+using store_protocol::Refused;
+using store_protocol::Set;
+using store_protocol::Value;
+using store_protocol::Welcome;
 using testing::StoreThread;
 using testing::Stranger;
 
@@ -42,8 +55,8 @@ std::string join(Stranger& rank, const RunKey& key, const Hello& hello) {
 }
 
 // The store still does its work for a rank.
-void check_it_serves(StoreThread& store, const RunKey& key, std::uint32_t rank = 0) {
-  Stranger peer(store.endpoint());
+void check_it_serves(const Endpoint& store, const RunKey& key, std::uint32_t rank = 0) {
+  Stranger peer(store);
   join(peer, key, hello_of(rank));
   hear<Welcome>(peer);
   peer.say(encode(Set{1, "key", "value"}));
@@ -57,7 +70,17 @@ TEST_CASE("it listens where it was told, on a port that the kernel chose") {
   StoreThread store(options_with(key));
   CHECK(store.endpoint().host == "127.0.0.1");
   CHECK(store.endpoint().port != 0);
-  check_it_serves(store, key);
+  check_it_serves(store.endpoint(), key);
+}
+
+TEST_CASE("hunt 125: it listens at the other addresses of its host, too") {
+  const RunKey key = make_run_key();
+  StoreServerOptions options = options_with(key);
+  options.own_addresses = {"127.0.0.1", "127.0.0.5", "nowhere"};
+  StoreThread store(options);
+  CHECK(store.also_at() == std::vector<std::string>{"127.0.0.5"});
+  check_it_serves(store.endpoint(), key);
+  check_it_serves({"127.0.0.5", store.endpoint().port}, key, 1);
 }
 
 TEST_CASE("a port that is taken is named") {
@@ -90,7 +113,7 @@ TEST_CASE("bytes of strangers are dropped and counted, and ranks do not notice")
     CHECK(stranger.thrown_out());
   }
   CHECK(store.dropped() == words.size());
-  check_it_serves(store, key);
+  check_it_serves(store.endpoint(), key);
 }
 
 TEST_CASE("a stranger that says one byte, or half a hello, and leaves is dropped") {
@@ -99,7 +122,7 @@ TEST_CASE("a stranger that says one byte, or half a hello, and leaves is dropped
   { Stranger(store.endpoint()).say("x"); }
   { Stranger(store.endpoint()).say(encode(hello_of(0)).substr(0, 20)); }
   { Stranger silent(store.endpoint()); }
-  check_it_serves(store, key);
+  check_it_serves(store.endpoint(), key);
   CHECK(store.line(0).rfind("dropped 1 connections without a valid handshake (last 127.0.0.1:", 0) == 0);
 }
 
@@ -178,8 +201,9 @@ TEST_CASE("a hundred silent strangers delay a rank, but do not keep it out") {
   options.handshake_deadline = 100ms;
   StoreThread store(options);
   std::vector<Stranger> strangers;
+  strangers.reserve(100);
   for (int i = 0; i < 100; ++i) strangers.emplace_back(store.endpoint());
-  check_it_serves(store, key);
+  check_it_serves(store.endpoint(), key);
   for (Stranger& stranger : strangers) CHECK(stranger.thrown_out());
   CHECK(store.dropped() == 100);
 }
@@ -220,7 +244,7 @@ TEST_CASE("a rank that asks without listening is let go") {
   std::string many;
   for (int i = 0; i < 100; ++i) many += encode(Get{2, "key"});
   greedy.say(many);
-  check_it_serves(store, key, 1);
+  check_it_serves(store.endpoint(), key, 1);
 }
 
 }  // namespace
