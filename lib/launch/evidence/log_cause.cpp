@@ -106,7 +106,7 @@ class Judge {
   LogCause decide() const {
     for (const Weight least : {Weight::last_words, Weight::clue, Weight::echo})
       for (const Finding& finding : findings_)
-        if (finding.weight <= least && explains(finding)) return with_error_before(finding);
+        if (finding.weight <= least && explains(finding)) return with_error_beside(finding);
     return {};
   }
 
@@ -185,7 +185,7 @@ class Judge {
     }
   }
 
-  LogCause with_error_before(const Finding& finding) const {
+  LogCause with_error_beside(const Finding& finding) const {
     LogCause cause = finding.cause;
     if (const Finding* const child = first_child_before(finding)) {
       if (child->writer == Writer::worker && says_no_more_than_child_ended(cause)) {
@@ -214,6 +214,7 @@ class Judge {
   unsigned ending_;
   std::size_t last_words_ = 0;  // the line with which they begin
   std::vector<Finding> findings_;
+  // An exception that seems to have ended the program, and the traceback right after it. Null: there are none.
   std::pair<const Finding*, const Finding*> after_end_ = {};
 };
 

@@ -1,6 +1,7 @@
 // The Coordinator's decisions when another node takes over from the first one, and whether enough nodes agree.
 #include <algorithm>
 #include <climits>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -52,13 +53,23 @@ Coordinator::Actions Coordinator::wake_while_taking_over(TimePoint now) {
   if (Actions actions = take_over_if_all_have_come(now); !actions.empty()) return actions;
   if (now < last) {
     begin_by_ = last;
-    return {};
+    return tell_wait_for_nodes(now);
   }
   failure.block +=
       fmt::format("fleetrun: {} left, and the run needs {} (--nnodes)\n",
                   waiting_.size() == 1 ? "1 node is" : fmt::format("{} nodes are", waiting_.size()),
                   options_.least_running());
   return end(failure, std::nullopt);
+}
+
+Coordinator::Actions Coordinator::tell_wait_for_nodes(TimePoint now) const {
+  const int missing = options_.least_running() - static_cast<int>(waiting_.size());
+  if (missing <= 0) return {};
+  const std::string wanted = plural(missing, "node");
+  return tell_everybody(
+      Note{fmt::format("{}; waiting {:g} s for {} to join (--elastic_timeout)",
+                       options_.takes_over->loss.line, std::round(in_seconds(*begin_by_ - now)), wanted),
+           wanted});
 }
 
 // This node becomes the first one, and the others keep their order.

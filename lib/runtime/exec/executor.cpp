@@ -54,6 +54,7 @@ Executor::Executor(Program program, Device& device, const Storage& storage,
   device_.enter_thread(options_.team);  // kernels are made for the team that runs them
   make_kernels();
   measured_.op_ns.resize(program_.ops.size());
+  measured_.op_runs.resize(program_.ops.size());
   schedule_ = plan_schedule(program_, memory_of_ops());
   places_.by_id.resize(program_.values.size(), nullptr);
   fill_scope(storage);
@@ -307,7 +308,8 @@ std::vector<OpTime> Executor::time_alone(int repeats) {
   for (std::size_t id = 0; id < program_.ops.size(); ++id) {
     const Op& op = program_.ops[id];
     if (op.role != Role::communication)
-      times.push_back({op.type, output_name(program_, op), seconds_alone(id, repeats)});
+      times.push_back(
+          {op.type, output_name(program_, op), seconds_alone(id, repeats), static_cast<OpId>(id)});
   }
   return times;
 }
@@ -376,6 +378,7 @@ void Executor::run_op(OpId id) {
   try {
     Measured measured(measured_.exposure, communicator != TaskGraph::kNoLane && !on_streams_.order);
     run_kernel(id, context);
+    ++measured_.op_runs[at];
     const std::int64_t took =
         measured.end(options_.timeline, options_.timeline != nullptr ? measured_.labels[at] : 0);
     if (!on_streams_.order) measured_.op_ns[at] += took;

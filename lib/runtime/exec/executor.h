@@ -28,6 +28,7 @@ struct OpTime {
   std::string type;  // "conv2d"
   std::string name;  // of its first output
   double seconds = 0;
+  OpId op = 0;
 };
 
 struct ExecutorOptions {
@@ -60,7 +61,7 @@ struct Measurements {
   std::int64_t drops = 0;    // of activation memory
   std::int64_t lookups = 0;  // of where values lie
   Exposure exposure;
-  std::vector<std::int64_t> op_ns;             // by OpId
+  std::vector<std::int64_t> op_ns, op_runs;    // by OpId
   std::vector<Timeline::Label> labels;         // by OpId, with a timeline
   std::vector<Timeline::Label> device_labels;  // the same of the device's side, with streams
   Timeline::Label drop_label = 0;
@@ -132,6 +133,9 @@ class Executor {
   void stop_measuring_ops() { options_.measure_ops = false; }
   // How long the runs so far were in each op, by OpId. With streams: how long the device was, in runs that were measured.
   const std::vector<std::int64_t>& op_ns() const { return measured_.op_ns; }
+
+  // How often each op ran so far, by OpId: some ops run only in the last of several merged steps.
+  const std::vector<std::int64_t>& op_runs() const { return measured_.op_runs; }
 
   std::string describe_kernels() const;  // one line per op: its type, first output, implementation;
                                          // "fleetrun" where the code is our own

@@ -10,18 +10,19 @@ namespace fleetrun::runtime {
 
 // What is summed up from one moment on.
 struct ProfileMark {
-  std::int64_t time_ns = 0;         // monotonic
-  std::int64_t data_ns = 0;         // waiting for batches
-  std::int64_t step_ns = 0;         // in steps
-  std::vector<std::int64_t> op_ns;  // Executor::op_ns
+  std::int64_t time_ns = 0;                  // monotonic
+  std::int64_t data_ns = 0;                  // waiting for batches
+  std::int64_t step_ns = 0;                  // in steps
+  std::vector<std::int64_t> op_ns, op_runs;  // of the executor
 };
 
+// On average of the steps: an op may not run in each of them.
 struct KindOfOp {
   std::string type;
-  int ops = 0;               // of a step
+  double ops = 0;            // of a step
   double seconds = 0;        // of a step
   double alone_seconds = 0;  // what the same ops take one by one, with their inputs in the caches
-  std::size_t bytes = 0;     // that they read and write in a step, if the caches hold nothing
+  double bytes = 0;          // that they read and write in a step, if the caches hold nothing
 };
 
 struct Profile {

@@ -20,7 +20,8 @@ void profile_step(Run& run) {
   profile.end = {.time_ns = monotonic_ns(),
                  .data_ns = run.observers.time.spent(TimeUse::data),
                  .step_ns = run.observers.step_ns,
-                 .op_ns = run.trainer.executor().op_ns()};
+                 .op_ns = run.trainer.executor().op_ns(),
+                 .op_runs = run.trainer.executor().op_runs()};
   if (after_first == 0) profile.begin = profile.end;
   profile.steps = static_cast<int>(after_first);
 }

@@ -185,12 +185,17 @@ TEST_CASE("what somebody asked for while the first node was lost ends the run") 
   }
 }
 
-TEST_CASE("a quorum of fewer than MIN nodes waits for --elastic_timeout") {
+TEST_CASE("a quorum of fewer than MIN nodes waits for --elastic_timeout, and all nodes say so") {
   Scene scene(successor(5, 4));
   for (const int rank : {1, 2, 3}) scene.say(static_cast<PeerId>(rank), member(5, rank, rank == 1));
   scene.now += kMeet;
   scene.take(scene.coordinator.woke(scene.now));
-  CHECK(scene.told[1].empty());
+  for (const PeerId peer : {1, 2, 3}) {
+    REQUIRE(scene.told[peer].size() == 1);
+    REQUIRE(scene.last<Note>(peer) != nullptr);
+    CHECK(scene.last<Note>(peer)->line == "lost node 0; waiting 30 s for 1 node to join (--elastic_timeout)");
+    CHECK(scene.last<Note>(peer)->missing == "1 node");
+  }
   scene.now += 30s;
   scene.take(scene.coordinator.woke(scene.now));
   REQUIRE(scene.last<Over>(1) != nullptr);
@@ -201,7 +206,7 @@ TEST_CASE("a quorum of fewer than MIN nodes waits for --elastic_timeout") {
 // Attempt 0 runs on peers 1 to 4, peer 1 is the first node.
 Scene four(int least = 1) {
   Scene scene(range(least, 4));
-  for (const int rank : {0, 1, 2, 3}) scene.say(static_cast<PeerId>(rank + 1), Scene::join(1, rank));
+  for (const int rank : {0, 1, 2, 3}) scene.say(static_cast<PeerId>(rank) + 1, Scene::join(1, rank));
   for (const PeerId peer : {1, 2, 3, 4}) scene.say(peer, Scene::ready({6070}, 0));
   return scene;
 }

@@ -18,13 +18,16 @@ const std::string kProgram =
 
 TEST_CASE("a profile sums what the ops of a kind took, per step, the longest kind first") {
   const Program program = parse_program(kProgram, all_ops());
-  const ProfileMark begin = {.time_ns = 1000, .data_ns = 50, .step_ns = 100, .op_ns = {10, 20, 30}};
+  const ProfileMark begin = {
+      .time_ns = 1000, .data_ns = 50, .step_ns = 100, .op_ns = {10, 20, 30}, .op_runs = {1, 1, 1}};
   const ProfileMark end = {.time_ns = 4'001'000,
                            .data_ns = 1'000'050,
                            .step_ns = 3'000'100,
-                           .op_ns = {200'010, 400'020, 2'000'030}};
-  const Profile profile = make_profile(
-      program, begin, end, 2, {{"relu", "a", 5e-5}, {"relu", "b", 1e-4}, {"elementwise_add", "sum", 1e-3}});
+                           .op_ns = {200'010, 400'020, 2'000'030},
+                           .op_runs = {3, 3, 3}};
+  const Profile profile =
+      make_profile(program, begin, end, 2,
+                   {{"relu", "a", 5e-5, 0}, {"relu", "b", 1e-4, 1}, {"elementwise_add", "sum", 1e-3, 2}});
   CHECK(profile.seconds == doctest::Approx(2e-3));
   CHECK(profile.data_seconds == doctest::Approx(5e-4));
   CHECK(profile.idle_seconds == doctest::Approx(2e-4));
@@ -36,6 +39,21 @@ TEST_CASE("a profile sums what the ops of a kind took, per step, the longest kin
   CHECK(profile.kinds[1].seconds == doctest::Approx(3e-4));
   CHECK(profile.kinds[1].alone_seconds == doctest::Approx(1.5e-4));
   CHECK(profile.kinds[1].bytes == 4000);
+}
+
+TEST_CASE("hunt 127: an op that runs only in the last of several merged steps counts for its share of them") {
+  const Program program = parse_program(kProgram, all_ops());
+  const ProfileMark begin = {.op_ns = {0, 0, 0}, .op_runs = {0, 0, 0}};
+  const ProfileMark end = {
+      .time_ns = 8'000'000, .op_ns = {400'000, 400'000, 4'000'000}, .op_runs = {8, 8, 2}};
+  const Profile profile = make_profile(program, begin, end, 8, {{"elementwise_add", "sum", 1e-3, 2}});
+  CHECK(profile.kinds[0].type == "elementwise_add");
+  CHECK(profile.kinds[0].ops == doctest::Approx(0.25));
+  CHECK(profile.kinds[0].seconds == doctest::Approx(5e-4));
+  CHECK(profile.kinds[0].alone_seconds == doctest::Approx(2.5e-4));
+  CHECK(profile.kinds[0].bytes == doctest::Approx(750));
+  CHECK(profile.kinds[1].ops == 2);
+  CHECK(describe(profile).find("elementwise_add                     0.25      0.50") != std::string::npos);
 }
 
 TEST_CASE("a profile is reported as a table, with what the ops by themselves would reach") {
