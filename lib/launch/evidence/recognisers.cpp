@@ -79,7 +79,7 @@ constexpr std::array kTable = {
     Recogniser{": line ", R"((\S+): line (\d+): (.+: command not found))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 127},
     Recogniser{": not found", R"((\S+): (\d+): (.+: not found))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 127},
     Recogniser{": Permission denied", R"((\S*sh): (\d+): (\S+: Permission denied))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 126},  // of dash
-    Recogniser{"sh: ", R"((\S*sh): (\d+): (.*cannot (?:open|create) .+|cd: can't cd to .+|\w+: parameter not set.*|Syntax error: .+|Bad substitution|.*: Illegal (?:option|number).*|shift: can't shift that many))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 2},
+    Recogniser{"sh: ", R"((\S*sh): (\d+): (.*cannot (?:open|create) .+|cd: can't cd to .+|\w+: parameter not set.*|Syntax error: .+|Bad substitution|(?:set|shift|exit|return|trap|export): Illegal .+|shift: can't shift that many|\w+: is read only|arithmetic expression: .+|.*: bad variable name|[A-Z][A-Z0-9_]*: .+))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 2},
     Recogniser{": line ", R"((\S+): line (\d+): (.+: (?:Permission denied|cannot execute.*)))", R"(\3)", R"(\1:\2)", kExit, Weight::last_words, 126},
     Recogniser{": line ", R"((\S+): line (\d+): (.+: (?:No such file or directory|unbound variable|parameter null or not set|bad substitution)|syntax error.*))", R"(\3)", R"(\1:\2)", kExit},
     Recogniser{": line ", R"((\S+): line (\d+): +\d+ (Segmentation fault|Aborted|Bus error|Floating point exception|Illegal instruction) +(?:\(core dumped\) +)?(.+))", R"(\3: \4)", R"(\1:\2)", kAnyEnd, Weight::clue},

@@ -207,7 +207,7 @@ class Coordinator {
   // Taking over: coordinator_takeover.cpp.
   Actions take_over_if_all_have_come(TimePoint now);
   Actions wake_while_taking_over(TimePoint now);
-  Actions tell_wait_for_nodes(TimePoint now) const;
+  Actions tell_wait_for_nodes() const;
   Actions take_over(TimePoint now);
   Actions fail_while_joining(PeerId peer, const Failed& failed, TimePoint now);
   bool has_joined(const Failed& failed) const;  // another fleetrun of the same node

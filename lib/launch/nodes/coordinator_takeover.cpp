@@ -1,7 +1,6 @@
 // The Coordinator's decisions when another node takes over from the first one, and whether enough nodes agree.
 #include <algorithm>
 #include <climits>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -53,7 +52,7 @@ Coordinator::Actions Coordinator::wake_while_taking_over(TimePoint now) {
   if (Actions actions = take_over_if_all_have_come(now); !actions.empty()) return actions;
   if (now < last) {
     begin_by_ = last;
-    return tell_wait_for_nodes(now);
+    return tell_wait_for_nodes();
   }
   failure.block +=
       fmt::format("fleetrun: {} left, and the run needs {} (--nnodes)\n",
@@ -62,13 +61,13 @@ Coordinator::Actions Coordinator::wake_while_taking_over(TimePoint now) {
   return end(failure, std::nullopt);
 }
 
-Coordinator::Actions Coordinator::tell_wait_for_nodes(TimePoint now) const {
+Coordinator::Actions Coordinator::tell_wait_for_nodes() const {
   const int missing = options_.least_running() - static_cast<int>(waiting_.size());
   if (missing <= 0) return {};
   const std::string wanted = plural(missing, "node");
   return tell_everybody(
       Note{fmt::format("{}; waiting {:g} s for {} to join (--elastic_timeout)",
-                       options_.takes_over->loss.line, std::round(in_seconds(*begin_by_ - now)), wanted),
+                       options_.takes_over->loss.line, in_seconds(options_.elastic_timeout), wanted),
            wanted});
 }
 

@@ -102,6 +102,4 @@ std::vector<std::string> NodeSession::own_addresses() const {
   return all;
 }
 
-const std::string& NodeSession::address_of_first() const { return link_->address().host; }
-
 }  // namespace fleetrun::launch

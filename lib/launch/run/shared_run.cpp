@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error/exit_codes.h"
+#include "launch/nodes/answers.h"
 #include "launch/process/signals.h"
 #include "launch/supervise/exit_cause.h"
 
@@ -31,7 +32,8 @@ WholeRun whole_run(const Over& over, const NodeSession& nodes) {
 
 namespace {
 
-constexpr const char* kThenLost = "; then lost ";  // AttemptEnd
+constexpr auto kAnswerPatience = std::chrono::seconds(1);  // for the first node to answer
+constexpr const char* kThenLost = "; then lost ";          // AttemptEnd
 
 // "no restart is left" of "fleetrun: lost node 2\nfleetrun: no restart is left\n"; "": there is none.
 std::string second_line(const std::string& block) {
@@ -68,11 +70,12 @@ std::optional<Again> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, Ex
   return std::nullopt;
 }
 
-// The first node may have addresses that this node does not reach.
+// All nodes use the same address of the first one, unless this node does not reach it.
 Endpoint SharedRun::store_for_ranks(const StorePlace& store) const {
-  const std::string& reached = sources_.nodes.address_of_first();
-  const bool is_there = std::ranges::find(store.also_at, reached) != store.also_at.end();
-  return is_there ? Endpoint{reached, store.endpoint.port} : store.endpoint;
+  const Endpoint& reached = sources_.nodes.address_of_first();
+  const bool is_there = std::ranges::find(store.also_at, reached.host) != store.also_at.end();
+  if (!is_there || answers({store.endpoint.host, reached.port}, kAnswerPatience)) return store.endpoint;
+  return {reached.host, store.endpoint.port};
 }
 
 FromFirst SharedRun::wait() {

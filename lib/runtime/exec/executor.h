@@ -134,7 +134,8 @@ class Executor {
   // How long the runs so far were in each op, by OpId. With streams: how long the device was, in runs that were measured.
   const std::vector<std::int64_t>& op_ns() const { return measured_.op_ns; }
 
-  // How often each op ran so far, by OpId: some ops run only in the last of several merged steps.
+  // How often the host ran each op so far, by OpId: some ops run only in the last of several merged steps. What the device repeats from a
+  // recording does not count.
   const std::vector<std::int64_t>& op_runs() const { return measured_.op_runs; }
 
   std::string describe_kernels() const;  // one line per op: its type, first output, implementation;

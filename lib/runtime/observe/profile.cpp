@@ -55,7 +55,8 @@ Profile make_profile(const Program& program, const ProfileMark& begin, const Pro
                      .data_seconds = seconds_of(end.data_ns - begin.data_ns, steps),
                      .idle_seconds = seconds_of(end.step_ns - begin.step_ns - in_ops, steps),
                      .kinds = {}};
-  for (auto& [type, kind] : kinds) profile.kinds.push_back(std::move(kind));
+  for (auto& [type, kind] : kinds)
+    if (kind.ops > 0) profile.kinds.push_back(std::move(kind));
   std::stable_sort(profile.kinds.begin(), profile.kinds.end(),
                    [](const KindOfOp& a, const KindOfOp& b) { return a.seconds > b.seconds; });
   return profile;

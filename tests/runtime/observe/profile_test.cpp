@@ -56,6 +56,14 @@ TEST_CASE("hunt 127: an op that runs only in the last of several merged steps co
   CHECK(describe(profile).find("elementwise_add                     0.25      0.50") != std::string::npos);
 }
 
+TEST_CASE("an op that ran in none of the steps has no row in a profile") {
+  const Program program = parse_program(kProgram, all_ops());
+  const ProfileMark end = {.time_ns = 8'000'000, .op_ns = {400'000, 400'000, 0}, .op_runs = {8, 8, 0}};
+  const Profile profile = make_profile(program, {.op_ns = {0, 0, 0}, .op_runs = {0, 0, 0}}, end, 8, {});
+  REQUIRE(profile.kinds.size() == 1);
+  CHECK(profile.kinds[0].type == "relu");
+}
+
 TEST_CASE("a profile is reported as a table, with what the ops by themselves would reach") {
   const Profile profile = {.steps = 3,
                            .seconds = 0.1,
