@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/run/version.h"
 #include "base/system/endpoint.h"
 #include "launch/cli/completion.h"
 #include "launch/cli/config_file.h"
@@ -177,7 +178,7 @@ CommandLine parse_launch_options(const std::vector<std::string>& arguments, cons
   if (found.has("--help"))
     line.answer = launch_help(table, subcommands);
   else if (found.has("--version"))
-    line.answer = fmt::format("fleetrun {}\n", FLEETRUN_VERSION);
+    line.answer = fmt::format("fleetrun {}\n", own_version());
   else if (const auto shell = found.value("--print_completion"))
     line.answer = completion_script(*shell);
   if (line.answer) return line;

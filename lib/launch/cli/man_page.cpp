@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error/exit_codes.h"
+#include "base/run/version.h"
 #include "launch/cli/help.h"
 
 namespace fleetrun::launch {
@@ -86,7 +87,7 @@ std::string man_page(const std::vector<Flag>& table, const std::vector<Subcomman
   std::string text = fmt::format(
       ".TH FLEETRUN 1 \"\" \"fleetrun {}\" \"User Commands\"\n.SH NAME\n"
       "fleetrun \\- start and supervise distributed training\n.SH SYNOPSIS\n",
-      FLEETRUN_VERSION);
+      own_version());
   for (const std::string& form : launch_forms()) text += fmt::format(".B fleetrun\n{}\n.br\n", escaped(form));
   text += kDescription;
   text += ".SH OPTIONS\n" + describe_flags(table);

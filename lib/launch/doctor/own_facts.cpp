@@ -16,6 +16,7 @@
 
 #include "base/error/error.h"
 #include "base/run/run_key.h"
+#include "base/run/version.h"
 #include "base/system/file.h"
 #include "base/system/host_memory.h"
 #include "launch/doctor/device_facts.h"
@@ -141,8 +142,7 @@ void read_limits(NodeFacts& facts) {
 }  // namespace
 
 NodeFacts read_own_facts(const ExaminedRun& run, const ClusterSpec& cluster, const std::string& host) {
-  NodeFacts facts = {
-      .host = host, .version = FLEETRUN_VERSION, .binary = hash_of_program(), .terms = run.terms};
+  NodeFacts facts = {.host = host, .version = own_version(), .binary = hash_of_program(), .terms = run.terms};
   facts.job_problem = run.job_problem;
   facts.ranks = cluster.local_size();
   facts.cores = cluster.cores;

@@ -10,6 +10,7 @@
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
 #include "base/json/redact_variables.h"
+#include "base/run/version.h"
 #include "base/text/redact.h"
 #include "base/text/split_list.h"
 #include "launch/cli/flags/flag_values.h"
@@ -46,7 +47,7 @@ std::string number_of_nodes(const LaunchOptions& options, const ClusterSpec& clu
 }  // namespace
 
 Terms terms_of(const LaunchOptions& options, const ClusterSpec& cluster, const std::string& job_text) {
-  Terms terms = {{"fleetrun --version", FLEETRUN_VERSION},
+  Terms terms = {{"fleetrun --version", own_version()},
                  {"the device", cluster.device == DeviceKind::cuda ? "cuda" : "cpu"},
                  {"the number of nodes", number_of_nodes(options, cluster)}};
   LaunchOptions copy = options;

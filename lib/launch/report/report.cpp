@@ -8,6 +8,7 @@
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
 #include "base/json/redact_variables.h"
+#include "base/run/version.h"
 #include "base/text/name_ranks.h"
 #include "base/text/printable.h"
 #include "launch/cli/flags/shell_words.h"
@@ -355,7 +356,7 @@ JsonValue report_value(const ExitReport& report) {
     return found == nullptr ? JsonValue() : found->value;
   };
   JsonValue json = JsonValue::object({
-      {"fleetrun", FLEETRUN_VERSION},
+      {"fleetrun", own_version()},
       {"run_id", report.run_id},
       {"job_id", report.job_id},
       {"cause", cause_word(report)},

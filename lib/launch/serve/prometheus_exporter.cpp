@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/run/version.h"
 #include "base/system/file.h"
 #include "base/system/marked_file.h"
 #include "launch/process/proc_files.h"
@@ -40,7 +41,7 @@ RunMetrics measure_run(const MetricsSource& source) {
   RunMetrics run = {.run_id = report.run_id,
                     .job_id = report.job_id,
                     .host = report.host,
-                    .version = FLEETRUN_VERSION,
+                    .version = own_version(),
                     .start_time = seconds_since_1970(report.started.wall),
                     .restarts = restarts ? restarts() : state.verdict.attempt,
                     .exit_code = std::nullopt,

@@ -14,6 +14,7 @@
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
 #include "base/json/json_value.h"
+#include "base/run/version.h"
 #include "base/text/printable.h"
 #include "job/keys/job_keys.h"
 #include "job/parse_job.h"
@@ -169,7 +170,7 @@ ModelCard make_model_card(const job::JobSpec& job, const ModelFacts& facts,
           .augment = job::without_chance(set.augment),
           .mean = set.mean,
           .deviation = set.deviation,
-          .version = FLEETRUN_VERSION};
+          .version = own_version()};
 }
 
 void add_facts_of_programs(ModelCard& card, const Program& training, const Program& evaluation) {

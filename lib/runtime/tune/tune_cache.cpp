@@ -10,6 +10,7 @@
 
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
+#include "base/run/version.h"
 #include "base/system/file.h"
 #include "base/system/file_lock.h"
 
@@ -64,7 +65,7 @@ JsonValue parse(const std::string& text, const std::string& path, const std::str
 
 std::string describe(const TuneKey& key) {
   std::string text =
-      fmt::format("fleetrun={} ranks={} ranks_per_node={} threads={} amp={} memory={}", FLEETRUN_VERSION,
+      fmt::format("fleetrun={} ranks={} ranks_per_node={} threads={} amp={} memory={}", own_version(),
                   key.ranks, key.ranks_per_node, key.threads, key.amp, key.memory);
   for (const job::KeyValue& value : key.values)
     if (begins_with_one(value.key, kThatMatter) && !begins_with_one(value.key, kThatDoNot) &&

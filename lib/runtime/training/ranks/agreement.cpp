@@ -9,6 +9,7 @@
 
 #include "base/error/error.h"
 #include "base/error/log.h"
+#include "base/run/version.h"
 #include "runtime/kernels/cpu/loops/instruction_set.h"
 #include "runtime/kernels/load_plugin.h"
 
@@ -60,7 +61,7 @@ std::unique_ptr<Device> make_agreed_device(const comm::World& world, const job::
 void agree_on_program(const comm::World& world, const Device& device, const std::string& program_text) {
   if (world.env.world_size == 1) return;
   comm::agree(world.party(), "versions",
-              {{"fleetrun version", FLEETRUN_VERSION},
+              {{"fleetrun version", own_version()},
                {"device", device.name()},
                {"libraries", device.version()},
                {"memory of gradients", device.memory_of_gradients()},
