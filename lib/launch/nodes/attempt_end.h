@@ -20,9 +20,10 @@ class AttemptEnd {
   const NodeFailure* failure() const { return ending_ ? &ending_->failure : nullptr; }  // the first one
   bool is_wished() const { return is_wished_; }  // somebody asked for the end, perhaps after a failure
 
-  // The cause of a run whose first node is lost. `received`: when its last message came. The end of the ranks stays the cause, and the text
-  // names the loss after it. But a failure of this node may follow from the loss: if it is about a lost connection, or if no message came
-  // after it. Then the loss is the cause, and the text names the failure before it.
+  // Why the run ends after the loss of the first node. `received` is the time of the last message from the first node. If the ranks had a
+  // reason to end before the loss, this reason stays the cause, and the text names the loss after it. But the loss may have caused a failure
+  // of this node: the failure tells of a lost connection, or no message came after the failure. Then the loss is the cause, and the text
+  // names the failure first.
   NodeFailure before(NodeFailure loss, TimePoint received) const;
 
  private:

@@ -77,15 +77,14 @@ class NodeSession {
   bool is_first() const { return placed_->node_rank == 0; }
   bool is_elastic() const { return coordinator_options().elastic(); }
   std::string own_address() const;  // numeric
-  std::vector<std::string> own_addresses()
-      const;  // numeric, of all names by which other nodes may know this one
-  const Endpoint& address_of_first() const { return link_->address(); }  // at which this node has reached it
+  // The numeric addresses of all names by which other nodes may know this one.
+  std::vector<std::string> own_addresses() const;
+  const Endpoint& endpoint_of_first() const { return link_->address(); }  // at which this node has reached it
   const RunKey& key() const { return options_.key.key; }  // of the run, once this node has joined
   std::string name_of_first() const;
   std::string own_name() const;  // "node 1 (10.0.0.2)"
-  bool waits_for_nodes() const {
-    return is_connected() && !missing_.empty();
-  }  // to join, as the first node has told
+  // The first node has told that nodes are still to join.
+  bool waits_for_nodes() const { return is_connected() && !missing_.empty(); }
 
   // From now on messages of the first node become events: Stop, or losing the first node, becomes EndedElsewhere;
   // Start, Again and Over become NodesAnswered.

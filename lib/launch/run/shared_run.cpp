@@ -72,7 +72,7 @@ std::optional<Again> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, Ex
 
 // All nodes use the same address of the first one, unless this node does not reach it.
 Endpoint SharedRun::store_for_ranks(const StorePlace& store) const {
-  const Endpoint& reached = sources_.nodes.address_of_first();
+  const Endpoint& reached = sources_.nodes.endpoint_of_first();
   const bool is_there = std::ranges::find(store.also_at, reached.host) != store.also_at.end();
   if (!is_there || answers({store.endpoint.host, reached.port}, kAnswerPatience)) return store.endpoint;
   return {reached.host, store.endpoint.port};

@@ -22,8 +22,8 @@ namespace fleetrun::launch {
 
 struct StoreServerOptions {
   std::string address = "127.0.0.1";  // to listen on
-  std::vector<std::string> own_addresses =
-      {};                  // to listen on, too, at the same port; those of other hosts are left out
+  // It listens on these, too, at the same port. It leaves out addresses of other hosts.
+  std::vector<std::string> own_addresses = {};
   std::uint16_t port = 0;  // 0: the kernel chooses
   RunKey key;
   std::string run_id;
@@ -51,9 +51,8 @@ class StoreServer {
     return endpoint_;
   }  // with the port that it got; this goes into RankEnv::store
 
-  const std::vector<std::string>& also_at() const {
-    return also_at_;
-  }  // of own_addresses, where it listens, too
+  // Those of own_addresses at which it listens.
+  const std::vector<std::string>& also_at() const { return also_at_; }
 
   // Forgets all keys and closes all connections: from now on only ranks of this attempt are let in.
   void begin_attempt(int attempt, int world_size);

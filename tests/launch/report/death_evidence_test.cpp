@@ -116,7 +116,7 @@ TEST_CASE("an exception of the log is the evidence of an exit, and none of a kil
   CHECK(gather_evidence(scene).exception.empty());
 }
 
-TEST_CASE("hunt 120: of more than two chained exceptions, the first one is told, too") {
+TEST_CASE("hunt 120: if more than two exceptions are chained, the facts name the first one, too") {
   const std::string chained =
       "\nDuring handling of the above exception, another exception occurred:\n\n"
       "Traceback (most recent call last):\n  File \"a.py\", line 5, in g\nValueError: y\n";
@@ -130,7 +130,7 @@ TEST_CASE("hunt 120: of more than two chained exceptions, the first one is told,
   CHECK(facts[1] == "the first of these 3 exceptions: KeyError: 'x' (a.py:3, in f)");
 }
 
-TEST_CASE("hunt 120: what a process of the rank said before is told") {
+TEST_CASE("hunt 120: the facts name the error of a process that the rank had started") {
   const DeathScene scene = {
       .status = {ExitStatus::How::exited, 1},
       .log_end =
