@@ -131,7 +131,8 @@ std::vector<std::string> conversations() {
   std::string joins, readies, ends, fails;
   for (int peer = 1; peer <= kNodes; ++peer) {
     joins += order(peer, join);
-    readies += order(peer, Ready{.attempt = 0, .ports = {1}, .master_port = 2, .store = {{"h", 3}}});
+    readies += order(
+        peer, Ready{.attempt = 0, .ports = {1}, .master_port = 2, .store = {{"h", 3}}, .reaches = {"h"}});
     ends += order(peer, Ended{0, {}, JsonValue::list({})});
     fails += order(peer, Failed{0, failure}) + order(peer, Ended{0, failure, JsonValue::list({})});
   }

@@ -1,9 +1,11 @@
 #include "base/system/socket_address.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 
 #include <array>
 #include <cstring>
+#include <memory>
 
 namespace fleetrun {
 namespace {
@@ -53,6 +55,24 @@ std::optional<SocketAddress> SocketAddress::own_end(int fd) {
 
 std::optional<SocketAddress> SocketAddress::end_of_peer(int fd) {
   return find_end(fd, [](auto... all) { return ::getpeername(all...); });
+}
+
+std::optional<std::string> SocketAddress::own_address(int fd) {
+  const auto own = own_end(fd), peer = end_of_peer(fd);
+  if (!own || !peer) return std::nullopt;
+  return (peer->is_of_this_host() ? peer : own)->endpoint().host;
+}
+
+bool SocketAddress::is_of_this_host() const {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return false;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  const std::string host = endpoint().host;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    const auto address = one->ifa_addr == nullptr ? std::nullopt : from(*one->ifa_addr);
+    if (address && address->endpoint().host == host) return true;
+  }
+  return false;
 }
 
 bool SocketAddress::is_link_local() const {

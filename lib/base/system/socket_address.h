@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <optional>
+#include <string>
 
 #include "base/system/endpoint.h"
 
@@ -20,10 +21,14 @@ class SocketAddress {
   // The ends of a socket. Nothing when the descriptor has none over IPv4 or IPv6; errno says why.
   static std::optional<SocketAddress> own_end(int fd);
   static std::optional<SocketAddress> end_of_peer(int fd);
+  // The numeric address of this host in a connection. If the peer is on this host, too, it is the peer's, because the kernel may have given our
+  // end another one of the same interface. Nothing when the descriptor has none over IPv4 or IPv6.
+  static std::optional<std::string> own_address(int fd);
 
   int family() const { return storage_.ss_family; }  // AF_INET or AF_INET6
-  bool is_link_local() const;  // such as fe80::1, which means another host on each interface
-  Endpoint endpoint() const;   // with a numeric address
+  bool is_of_this_host() const;  // an interface has it; of 127.0.0.0/8 usually only 127.0.0.1
+  bool is_link_local() const;    // such as fe80::1, which means another host on each interface
+  Endpoint endpoint() const;     // with a numeric address
   const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t size() const;
 

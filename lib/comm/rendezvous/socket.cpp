@@ -134,9 +134,9 @@ bool Socket::receive(std::string& into, std::size_t size, Deadline deadline) {
 }
 
 std::string Socket::local_address() const {
-  const auto address = SocketAddress::own_end(fd_.get());
+  const auto address = SocketAddress::own_address(fd_.get());
   if (!address) throw peer_error(peer_, "our own address of this connection is not known");
-  return address->endpoint().host;
+  return *address;
 }
 
 }  // namespace fleetrun::comm

@@ -5,6 +5,7 @@
 #include "base/json/json_reader.h"
 #include "launch/doctor/cpu_speed.h"
 #include "launch/doctor/probe_links.h"
+#include "launch/nodes/try_to_connect.h"
 
 namespace fleetrun::launch {
 namespace {

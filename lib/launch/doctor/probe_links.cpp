@@ -12,8 +12,8 @@
 
 #include "base/error/error.h"
 #include "base/system/peer_watch.h"
-#include "base/system/socket_address.h"
 #include "base/system/unique_fd.h"
+#include "launch/nodes/try_to_connect.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -24,41 +24,11 @@ constexpr int kMostEchoes = 50;
 constexpr auto kAnswerTime =
     std::chrono::milliseconds(700);  // for the last bytes to arrive and the count to come back
 constexpr std::size_t kPiece = std::size_t{64} << 10;  // bytes of one write
-constexpr int kSendBuffer = 512 << 10;                 // bytes that may be under way
 
-UniqueFd begin_to_connect(const Endpoint& endpoint, std::string& problem) {
-  const auto address = SocketAddress::from(endpoint);
-  if (!address) {
-    problem = "found \"" + endpoint.describe() + "\", wanted an address and a port";
-    return UniqueFd();
-  }
-  UniqueFd fd(::socket(address->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int on = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
-  if (::connect(fd.get(), address->data(), address->size()) == 0 || errno == EINPROGRESS) return fd;
-  problem = describe_errno(errno);
-  return UniqueFd();
+void bound_buffer(int fd) {
+  constexpr int kSendBuffer = 512 << 10;  // bytes that may be under way
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
 }
-
-int milliseconds_until(TimePoint deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::max<std::int64_t>(0, left));
-}
-
-bool wait_for(int fd, short events, TimePoint deadline) {
-  pollfd one = {.fd = fd, .events = events, .revents = 0};
-  return ::poll(&one, 1, milliseconds_until(deadline)) > 0;
-}
-
-std::string result_of_connect(int fd) {
-  int code = 0;
-  socklen_t size = sizeof code;
-  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size);
-  return code == 0 ? "" : describe_errno(code);
-}
-
-constexpr const char* kNoAnswer = "no answer: does a firewall drop the packets?";
 
 // Says what follows. The problem; "" when there is none.
 std::string open_probe(const UniqueFd& fd, char mode, TimePoint deadline) {
@@ -119,35 +89,14 @@ void transfer(int fd, Clock::duration time, LinkFacts& link) {
   if (info.tcpi_bytes_acked < kPiece) link.problem = kFullPacketsLost;
 }
 
-// To those that have not answered yet, at the same time.
-void connect_to_silent(const std::vector<Endpoint>& endpoints, Clock::duration limit,
-                       std::vector<std::string>& problems) {
-  std::vector<UniqueFd> sockets(endpoints.size());
-  for (std::size_t i = 0; i < endpoints.size(); ++i)
-    if (problems[i] == kNoAnswer) sockets[i] = begin_to_connect(endpoints[i], problems[i]);
-  const TimePoint deadline = Clock::now() + limit;
-  for (std::size_t i = 0; i < endpoints.size(); ++i)
-    if (sockets[i])
-      problems[i] =
-          wait_for(sockets[i].get(), POLLOUT, deadline) ? result_of_connect(sockets[i].get()) : kNoAnswer;
-}
-
 }  // namespace
-
-// Twice: where packets get lost, a connection may fail, but hardly two.
-std::vector<std::string> try_to_connect(const std::vector<Endpoint>& endpoints, Clock::duration limit) {
-  std::vector<std::string> problems;
-  problems.reserve(endpoints.size());
-  for (const Endpoint& endpoint : endpoints) problems.push_back(endpoint.port != 0 ? kNoAnswer : "");
-  for (int attempt = 0; attempt < 2; ++attempt) connect_to_silent(endpoints, limit / 2, problems);
-  return problems;
-}
 
 LinkFacts measure_link(const Endpoint& endpoint, Clock::duration time) {
   LinkFacts link;
   const UniqueFd echo = begin_to_connect(endpoint, link.problem),
                  stream = begin_to_connect(endpoint, link.problem);
   if (!echo || !stream) return link;
+  bound_buffer(stream.get());
   const TimePoint deadline = Clock::now() + kConnectTime;
   link.problem = open_probe(echo, 'e', deadline);
   if (link.problem.empty()) link.problem = open_probe(stream, 's', deadline);

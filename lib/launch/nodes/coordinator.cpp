@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <csignal>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/text/plural.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -100,13 +102,33 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ready& ready, TimePo
   return start(now);
 }
 
+// The nodes that do not reach the first one there. None if it has only one address, because all have joined at that.
+std::vector<std::string> Coordinator::cannot_reach(const std::string& address) const {
+  std::vector<std::string> names;
+  if (nodes_.front().ready.store.also_at.empty()) return names;
+  for (const Node& node : std::span(nodes_).subspan(1))
+    if (std::ranges::find(node.ready.reaches, address) == node.ready.reaches.end())
+      names.push_back(name_of(node));
+  return names;
+}
+
+// The ranks of the first node tell the others this address as their own, so the best one is the first that all nodes reach.
+Endpoint Coordinator::place_for_ranks() const {
+  const StorePlace& store = nodes_.front().ready.store;
+  std::vector<std::string> addresses = {store.endpoint.host};
+  addresses.insert(addresses.end(), store.also_at.begin(), store.also_at.end());
+  const auto best = std::ranges::min_element(
+      addresses, {}, [this](const std::string& address) { return cannot_reach(address).size(); });
+  return {*best, store.endpoint.port};
+}
+
 Coordinator::Actions Coordinator::start(TimePoint now) {
   if (suspended_ || !all(State::ready) || !start_at_ || now < *start_at_) return {};
   phase_ = Phase::running;
   started_ = now;
   ended_nodes_.clear();
   finished_ = false;
-  Start start = {.attempt = attempt_, .ranks = {}, .master = {}, .store = nodes_.front().ready.store};
+  Start start = {.attempt = attempt_, .ranks = {}, .master = {}, .store = place_for_ranks()};
   for (Node& node : nodes_) {
     node.state = State::running;
     if (!node.first_attempt) node.first_attempt = attempt_;
@@ -121,7 +143,17 @@ Coordinator::Actions Coordinator::start(TimePoint now) {
     standing_.join = now - ended_ - standing_.pause;
     stand_stills_.push_back(std::exchange(standing_, {}));
   }
-  return tell_members(start);
+  const std::vector<std::string> beyond = cannot_reach(start.store.host);
+  Actions actions =
+      beyond.empty() ? Actions()
+                     : tell_members(Note{
+                           fmt::format("the ranks meet at {}, which {} of {} cannot reach, first {}; {} has "
+                                       "no address that all nodes reach",
+                                       start.store.host, beyond.size(), plural(nodes_.size(), "node"),
+                                       beyond.front(), name_of(nodes_.front())),
+                           ""});
+  actions.push_back(tell_members(start).front());
+  return actions;
 }
 
 // ---- Running.

@@ -68,7 +68,8 @@ struct CoordinatorOptions {
   bool takes_in_while_running = true;  // a node that joins ends the attempt; false: it waits for a failure
   std::string run_id;
   std::vector<std::string> names;  // of the nodes, as the user wrote them; empty: unknown until they join
-  std::string rival_mark = {};     // that the first nodes of one run have in common
+  std::vector<std::string> addresses = {};   // numeric, of this host, at which others may reach it
+  std::string rival_mark = {};               // that the first nodes of one run have in common
   std::string key_file = "~/.fleetrun/key";  // on the first node
   Clock::duration join_timeout = std::chrono::minutes(10);
   Clock::duration note_every = std::chrono::seconds(10);       // pause between notes on missing nodes
@@ -217,6 +218,8 @@ class Coordinator {
   NodeFailure without_quorum(NodeFailure failure, const MissingQuorum& missing) const;
 
   Actions start(TimePoint now);
+  std::vector<std::string> cannot_reach(const std::string& address) const;
+  Endpoint place_for_ranks() const;
   Actions stop(const NodeFailure& failure, PeerId failed, TimePoint now);
   void set_failure(Node& node, const NodeFailure& failure);
   Actions lose(Node& node, const NodeFailure& failure, TimePoint now);

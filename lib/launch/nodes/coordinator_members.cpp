@@ -78,6 +78,7 @@ Places Coordinator::places(TimePoint now) const {
   const std::vector<Clock::duration> ages = restarts_.ages_inside_window(now);
   for (const auto age : std::span(ages).last(std::min(ages.size(), kMostRestartAges)))
     all.restart_ages.push_back(age / std::chrono::nanoseconds(1));
+  if (options_.addresses.size() > 1) all.first_at = options_.addresses;
   return all;
 }
 

@@ -9,10 +9,23 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/system/socket_address.h"
 #include "launch/loop/listen_on.h"
 #include "launch/nodes/node_session.h"
+#include "launch/nodes/try_to_connect.h"
 
 namespace fleetrun::launch {
+namespace {
+
+constexpr auto kReachPatience = std::chrono::seconds(1);
+
+// The address of Docker's bridge is the same on each host, and does not lead to another one.
+bool is_own(const std::string& address) {
+  const auto parsed = SocketAddress::from(Endpoint{address, 0});
+  return parsed && parsed->is_of_this_host();
+}
+
+}  // namespace
 
 std::string NodeSession::place_of_first() const {
   std::vector<std::string> places;
@@ -100,6 +113,19 @@ std::vector<std::string> NodeSession::own_addresses() const {
   std::ranges::sort(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
+}
+
+std::vector<std::string> NodeSession::reached_of_first() const {
+  if (is_first() || first_at_.empty()) return {};
+  const Endpoint& meeting = link_->address();
+  std::vector<Endpoint> others;
+  for (const std::string& address : first_at_)
+    if (address != meeting.host && !is_own(address)) others.push_back({address, meeting.port});
+  const std::vector<std::string> problems = try_to_connect(others, kReachPatience);
+  std::vector<std::string> reached = {meeting.host};
+  for (std::size_t i = 0; i < others.size(); ++i)
+    if (problems[i].empty()) reached.push_back(others[i].host);
+  return reached;
 }
 
 }  // namespace fleetrun::launch

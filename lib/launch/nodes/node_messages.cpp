@@ -84,7 +84,8 @@ std::pair<const char*, JsonValue> to_message(const Ready& ready) {
   return {"ready", JsonValue::object({{"attempt", ready.attempt},
                                       {"ports", ready.ports},
                                       {"master_port", ready.master_port},
-                                      {"store", to_value(ready.store)}})};
+                                      {"store", to_value(ready.store)},
+                                      {"reaches", ready.reaches}})};
 }
 std::pair<const char*, JsonValue> to_message(const Failed& failed) {
   JsonValue fields =
@@ -146,7 +147,8 @@ std::pair<const char*, JsonValue> to_message(const Places& places) {
                                        {"nodes", to_value(places.nodes)},
                                        {"attempt", places.attempt},
                                        {"restarts", places.restarts},
-                                       {"restart_ages", places.restart_ages}})};
+                                       {"restart_ages", places.restart_ages},
+                                       {"first_at", places.first_at}})};
 }
 std::pair<const char*, JsonValue> to_message(const Start& start) {
   return {"start", JsonValue::object({{"attempt", start.attempt},

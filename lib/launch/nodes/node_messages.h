@@ -6,7 +6,7 @@
 //   Beat{my time}                            -->   <-- Echo{that time, my time}          every second
 //                                                  <-- Note{line, who is missing}        while nodes are missing
 //                                                  <-- Place{your rank}, Places{all nodes}; or Over: they do not fit
-//   Ready{attempt, my ports}                 -->
+//   Ready{attempt, my ports, my store}       -->
 //                                                  <-- Start{attempt, all endpoints}
 //   Signs{attempt, what my ranks did}        -->   <-- Signs{attempt, what the other nodes' ranks did}
 //   Finished{attempt, my first rank}         -->   <-- Finished{attempt, rank}          to the others; only the first
@@ -57,16 +57,17 @@ struct Join {
 struct Beat {
   std::int64_t sent = 0;  // on the node's own clock
 };
-// Where the ranks of the embedded runtime meet.
+// Where the ranks of the embedded runtime may meet.
 struct StorePlace {
   Endpoint endpoint;                      // port 0: none
   std::vector<std::string> also_at = {};  // numeric addresses where it listens, too, at the same port
 };
 struct Ready {
   int attempt = 0;
-  std::vector<std::uint16_t> ports;  // of the node's ranks
-  std::uint16_t master_port = 0;     // used only from the first node
-  StorePlace store;                  // used only from the first node
+  std::vector<std::uint16_t> ports;       // of the node's ranks
+  std::uint16_t master_port = 0;          // used only from the first node
+  StorePlace store;                       // used only from the first node
+  std::vector<std::string> reaches = {};  // of Places::first_at; used only from the others
 };
 // Why an attempt ended on one node.
 struct NodeFailure {
@@ -153,6 +154,8 @@ struct Places {
   // ns since each of the newest restarts, for the node that may take over: those that --restart_window counts, at most
   // kMostRestartAges. None without the flag.
   std::vector<std::int64_t> restart_ages = {};
+  // Numeric addresses at which the others may reach the first node. None: it has only one.
+  std::vector<std::string> first_at = {};
 };
 // Place and Places together.
 struct Placed {
@@ -166,7 +169,7 @@ struct Start {
   int attempt = 0;
   std::vector<Endpoint> ranks;
   Endpoint master;
-  StorePlace store;
+  Endpoint store;  // where the ranks of the embedded runtime meet; port 0: nowhere
 };
 struct Stop {
   std::string why;

@@ -169,6 +169,7 @@ CoordinatorOptions NodeSession::coordinator_options() const {
           .takes_in_while_running = options_.takes_in_while_running,
           .run_id = options_.run_id,
           .names = members.names,
+          .addresses = addresses_of(members.first),
           .rival_mark = rival_mark(),
           .key_file = options_.key.file,
           .join_timeout = options_.join_timeout,
@@ -325,6 +326,7 @@ void NodeSession::on_places(const Places& places) {
   taking_over_.reset();
   search_.end();
   known_ = {node_rank_, places.run_id, places.nodes, places.attempt, places.restarts};
+  first_at_ = places.first_at;
   restarts_ = {places.restarts};
   for (const std::int64_t age : places.restart_ages)
     restarts_.began.push_back(Clock::now() - std::chrono::nanoseconds(age));

@@ -79,7 +79,8 @@ class NodeSession {
   std::string own_address() const;  // numeric
   // The numeric addresses of all names by which other nodes may know this one.
   std::vector<std::string> own_addresses() const;
-  const Endpoint& endpoint_of_first() const { return link_->address(); }  // at which this node has reached it
+  // Those of the first node's numeric addresses at which this node reaches it, if it has several. Blocks for up to a second.
+  std::vector<std::string> reached_of_first() const;
   const RunKey& key() const { return options_.key.key; }  // of the run, once this node has joined
   std::string name_of_first() const;
   std::string own_name() const;  // "node 1 (10.0.0.2)"
@@ -190,8 +191,9 @@ class NodeSession {
   std::unique_ptr<NodeLink> link_;
   int node_rank_ = 0;  // from Place
   std::optional<Placed> placed_, next_places_;
-  std::optional<Placed> known_;  // the latest places, also when this node has none: node_rank -1
-  EarlierRestarts restarts_;     // before them
+  std::optional<Placed> known_;        // the latest places, also when this node has none: node_rank -1
+  std::vector<std::string> first_at_;  // as in Places
+  EarlierRestarts restarts_;           // before them
   AttemptsSeen seen_;
   AddressBook book_;
   NodeSearch search_;

@@ -97,6 +97,7 @@ bool NodeSession::serve_as_successor() {
   taking_over_->has_found = true;
   CoordinatorOptions options = coordinator_options();
   options.run_id = last.run_id;
+  options.addresses = book_.of(last.nodes[static_cast<std::size_t>(last.node_rank)].address);
   options.takes_over = {.loss = taking_over_->loss,
                         .detection = taking_over_->detection,
                         .survivors = static_cast<int>(last.nodes.size()) - 1,
@@ -104,8 +105,8 @@ bool NodeSession::serve_as_successor() {
                         .terms = options_.join.terms,
                         .meet = Succession::kTurn};
   options_.join.coordinates = true;
-  server_ = std::make_unique<NodeServer>(loop_, std::move(listening), options_.key, std::move(options));
-  listen_at_others(book_.of(last.nodes[static_cast<std::size_t>(last.node_rank)].address), own);
+  server_ = std::make_unique<NodeServer>(loop_, std::move(listening), options_.key, options);
+  listen_at_others(options.addresses, own);
   link_ = std::make_unique<NodeLink>(loop_, std::vector{own}, options_.key, listener(), kSuccessor);
   std::string line = "this node takes over from the first node if more than half of the nodes meet here";
   if (options_.members.names.empty())

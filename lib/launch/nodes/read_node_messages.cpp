@@ -57,6 +57,17 @@ std::vector<Number> numbers(const JsonValue& list, bool& good) {
   return values;
 }
 
+std::vector<std::string> texts(Fields& fields, const char* key) {
+  std::vector<std::string> values;
+  const JsonValue* const list = fields.find(key, Kind::list);
+  if (list == nullptr) return values;
+  for (const JsonValue& item : list->items) {
+    fields.good = fields.good && item.is(Kind::text);
+    values.push_back(item.text);
+  }
+  return values;
+}
+
 std::vector<std::vector<int>> device_ids(Fields& fields) {
   std::vector<std::vector<int>> ranks;
   const JsonValue* const list = fields.find("device_ids", Kind::list);
@@ -82,15 +93,9 @@ Endpoint endpoint(Fields& fields, const char* key) {
 StorePlace store_place(Fields& fields) {
   const JsonValue* const value = fields.find("store", Kind::object);
   if (value == nullptr) return {};
-  StorePlace store = {.endpoint = endpoint({*value}, fields.good)};
   Fields parts = {*value};
-  const JsonValue* const also_at = parts.find("also_at", Kind::list);
-  fields.good = fields.good && also_at != nullptr;
-  if (also_at == nullptr) return store;
-  for (const JsonValue& address : also_at->items) {
-    fields.good = fields.good && address.is(Kind::text);
-    store.also_at.push_back(address.text);
-  }
+  StorePlace store = {.endpoint = endpoint({*value}, fields.good), .also_at = texts(parts, "also_at")};
+  fields.good = fields.good && parts.good;
   return store;
 }
 
@@ -161,7 +166,8 @@ std::optional<Ready> read_ready(Fields fields) {
   Ready ready = {.attempt = fields.number<int>("attempt"),
                  .ports = {},
                  .master_port = fields.number<std::uint16_t>("master_port"),
-                 .store = store_place(fields)};
+                 .store = store_place(fields),
+                 .reaches = texts(fields, "reaches")};
   if (const JsonValue* const ports = fields.find("ports", Kind::list))
     ready.ports = numbers<std::uint16_t>(*ports, fields.good);
   return fields.good ? std::optional(ready) : std::nullopt;
@@ -190,11 +196,7 @@ std::optional<Ended> read_ended(Fields fields) {
   ended.asked_by = fields.maybe_number<int>("asked_by").value_or(0);
   if (fields.object.find("finished") != nullptr) ended.finished = fields.yes("finished");
   if (const JsonValue* const ranks = fields.find("ranks", Kind::list)) ended.ranks = *ranks;
-  if (const JsonValue* const lines = fields.find("roll_call", Kind::list))
-    for (const JsonValue& line : lines->items) {
-      fields.good = fields.good && line.is(Kind::text);
-      ended.roll_call.push_back(line.text);
-    }
+  ended.roll_call = texts(fields, "roll_call");
   return fields.good ? std::optional(ended) : std::nullopt;
 }
 
@@ -229,6 +231,7 @@ std::optional<Places> read_places(Fields fields) {
                    .attempt = fields.number<int>("attempt"),
                    .restarts = fields.number<int>("restarts")};
   places.restart_ages = restart_ages(fields, places.restarts);
+  if (fields.object.find("first_at") != nullptr) places.first_at = texts(fields, "first_at");
   const JsonValue* const nodes = fields.find("nodes", Kind::list);
   if (nodes == nullptr) return std::nullopt;
   for (const JsonValue& item : nodes->items) {
@@ -243,7 +246,7 @@ std::optional<Start> read_start(Fields fields) {
   Start start = {.attempt = fields.number<int>("attempt"),
                  .ranks = {},
                  .master = endpoint(fields, "master"),
-                 .store = store_place(fields)};
+                 .store = endpoint(fields, "store")};
   if (const JsonValue* const ranks = fields.find("ranks", Kind::list))
     for (const JsonValue& item : ranks->items) start.ranks.push_back(endpoint({item}, fields.good));
   return fields.good ? std::optional(start) : std::nullopt;

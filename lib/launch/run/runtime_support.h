@@ -42,6 +42,7 @@ class RuntimeSupport {
 
   // Makes new pages. The store now admits only ranks of this attempt, and there are `world` of them.
   void begin_attempt(int attempt, int world);
+  bool needs_store() const { return store_options_.has_value(); }                   // the ranks here do
   Endpoint store() const { return store_ ? store_->endpoint() : store_endpoint_; }  // port 0: none
   std::vector<std::string> store_also_at() const;  // other addresses, if the store is here
   void meet_at(const Endpoint& store) { store_endpoint_ = store; }

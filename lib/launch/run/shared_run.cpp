@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/error/exit_codes.h"
-#include "launch/nodes/answers.h"
 #include "launch/process/signals.h"
 #include "launch/supervise/exit_cause.h"
 
@@ -32,8 +31,7 @@ WholeRun whole_run(const Over& over, const NodeSession& nodes) {
 
 namespace {
 
-constexpr auto kAnswerPatience = std::chrono::seconds(1);  // for the first node to answer
-constexpr const char* kThenLost = "; then lost ";          // AttemptEnd
+constexpr const char* kThenLost = "; then lost ";  // AttemptEnd
 
 // "no restart is left" of "fleetrun: lost node 2\nfleetrun: no restart is left\n"; "": there is none.
 std::string second_line(const std::string& block) {
@@ -53,7 +51,9 @@ std::optional<Again> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, Ex
   Ready ready = {.attempt = attempt,
                  .ports = {},
                  .master_port = ports.endpoints.master.port,
-                 .store = {sources_.support.store(), sources_.support.store_also_at()}};
+                 .store = {sources_.support.store(), sources_.support.store_also_at()},
+                 .reaches = sources_.support.needs_store() ? sources_.nodes.reached_of_first()
+                                                           : std::vector<std::string>()};
   for (const Endpoint& endpoint : ports.endpoints.ranks) ready.ports.push_back(endpoint.port);
   if (suspended_) pass_on(SignalReceived{SIGTSTP});  // before the first node can start the attempt
   sources_.nodes.send(ready);
@@ -66,16 +66,8 @@ std::optional<Again> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, Ex
   if (const auto* again = std::get_if<Again>(&answer)) return *again;
   const auto& start = std::get<Start>(answer);
   ports.endpoints = {start.ranks, start.master};
-  sources_.support.meet_at(store_for_ranks(start.store));
+  sources_.support.meet_at(start.store);
   return std::nullopt;
-}
-
-// All nodes use the same address of the first one, unless this node does not reach it.
-Endpoint SharedRun::store_for_ranks(const StorePlace& store) const {
-  const Endpoint& reached = sources_.nodes.endpoint_of_first();
-  const bool is_there = std::ranges::find(store.also_at, reached.host) != store.also_at.end();
-  if (!is_there || answers({store.endpoint.host, reached.port}, kAnswerPatience)) return store.endpoint;
-  return {reached.host, store.endpoint.port};
 }
 
 FromFirst SharedRun::wait() {

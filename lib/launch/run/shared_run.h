@@ -61,7 +61,6 @@ class SharedRun {
   static void correct_cause(const NodeFailure& first, const std::optional<NodeFailure>& here,
                             ExitReport& report);
   FromFirst wait();
-  Endpoint store_for_ranks(const StorePlace& store) const;
   void pass_on(const Event& event);
   bool note_request(const Event& event);
   void hurry(const Event& event);

@@ -45,6 +45,12 @@ TEST_CASE("link-local addresses of IPv6 are told apart") {
     CHECK_FALSE(SocketAddress::from(Endpoint{host, 0})->is_link_local());
 }
 
+TEST_CASE("an address of this host is told from others") {
+  CHECK(SocketAddress::from(Endpoint{"127.0.0.1", 0})->is_of_this_host());
+  for (const char* host : {"192.0.2.1", "2001:db8::1"})  // of documents (RFC 5737, RFC 3849)
+    CHECK_FALSE(SocketAddress::from(Endpoint{host, 0})->is_of_this_host());
+}
+
 TEST_CASE("a connection has two ends, and what is no connection has none") {
   for (const char* host : {"127.0.0.1", "::1"}) {
     CAPTURE(host);
@@ -58,9 +64,11 @@ TEST_CASE("a connection has two ends, and what is no connection has none") {
     CHECK(server.endpoint().port != 0);
     CHECK_FALSE(SocketAddress::end_of_peer(listener.get()));
     CHECK(errno == ENOTCONN);
+    CHECK_FALSE(SocketAddress::own_address(listener.get()));
     const UniqueFd client(::socket(wanted.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     REQUIRE(::connect(client.get(), server.data(), server.size()) == 0);
     CHECK(SocketAddress::end_of_peer(client.get())->endpoint() == server.endpoint());
+    CHECK(SocketAddress::own_address(client.get()) == host);
   }
   CHECK_FALSE(SocketAddress::own_end(0 - 1));
 }

@@ -20,14 +20,9 @@ TEST_CASE("a link over loopback is measured, and bytes arrive") {
   CHECK(link.mtu > 1000);
 }
 
-TEST_CASE("a port where nobody listens, and one where somebody does") {
-  const ProbeServer server("127.0.0.1", {});
+TEST_CASE("nothing is measured at a port where nobody listens") {
   std::uint16_t closed = 0;
   { closed = ProbeServer("127.0.0.1", {}).port(); }
-  const auto problems =
-      try_to_connect({{"127.0.0.1", server.port()}, {"127.0.0.1", closed}, {"", 0}, {"nowhere", 1}}, 5s);
-  CHECK(problems == std::vector<std::string>{"", "Connection refused (errno 111)", "",
-                                             "found \"nowhere:1\", wanted an address and a port"});
   CHECK(measure_link({"127.0.0.1", closed}, 20ms).problem == "Connection refused (errno 111)");
 }
 

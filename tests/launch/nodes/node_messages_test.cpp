@@ -50,12 +50,16 @@ TEST_CASE("what a node says arrives as it was sent") {
   CHECK(join.device_ids == std::vector<std::vector<int>>{{0}, {1, 2}});
   CHECK(join.terms == Terms{{"--timeout", ""}, {"the program", "a b"}});
   CHECK(through_wire_to_first(Beat{-5}).sent == -5);
-  const Ready ready = through_wire_to_first(
-      Ready{.attempt = 2, .ports = {1, 65535}, .master_port = 7, .store = {{"10.0.0.1", 8}, {"10.1.0.1"}}});
+  const Ready ready = through_wire_to_first(Ready{.attempt = 2,
+                                                  .ports = {1, 65535},
+                                                  .master_port = 7,
+                                                  .store = {{"10.0.0.1", 8}, {"10.1.0.1"}},
+                                                  .reaches = {"10.2.0.1"}});
   CHECK(ready.attempt == 2);
   CHECK(ready.ports == std::vector<std::uint16_t>{1, 65535});
   CHECK(ready.store.endpoint == Endpoint{"10.0.0.1", 8});
   CHECK(ready.store.also_at == std::vector<std::string>{"10.1.0.1"});
+  CHECK(ready.reaches == std::vector<std::string>{"10.2.0.1"});
   CHECK(through_wire_to_first(Failed{1, kFailure}).failure.at == kFailure.at);
   const Ended ended =
       through_wire_to_first(Ended{1, kFailure, JsonValue::list({JsonValue::object({{"rank", 5}})})});
@@ -82,7 +86,9 @@ TEST_CASE("what the first node says arrives as it was sent") {
   CHECK(places.nodes[1].device_ids.size() == 2);
   CHECK(places.restart_ages.empty());
   const std::vector<std::int64_t> ages = {3600000000001, 0};
-  CHECK(through_wire_to_node(Places{"run", {}, 4, 3, ages}).restart_ages == ages);
+  const Places later = through_wire_to_node(Places{"run", {}, 4, 3, ages, {"10.0.0.1", "10.1.0.1"}});
+  CHECK(later.restart_ages == ages);
+  CHECK(later.first_at == std::vector<std::string>{"10.0.0.1", "10.1.0.1"});
   CHECK(through_wire_to_node(Place{1}).node_rank == 1);
   const Start start = through_wire_to_node(Start{1, {{"10.0.0.1", 1}, {"10.0.0.2", 2}}, {"10.0.0.1", 3}, {}});
   CHECK(start.ranks[1] == Endpoint{"10.0.0.2", 2});
