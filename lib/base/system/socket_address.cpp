@@ -59,8 +59,8 @@ std::optional<SocketAddress> SocketAddress::end_of_peer(int fd) {
 
 std::optional<std::string> SocketAddress::own_address(int fd) {
   const auto own = own_end(fd), peer = end_of_peer(fd);
-  if (!own || !peer) return std::nullopt;
-  return (peer->is_of_this_host() ? peer : own)->endpoint().host;
+  if (!own) return std::nullopt;
+  return (peer && peer->is_of_this_host() ? peer : own)->endpoint().host;
 }
 
 bool SocketAddress::is_of_this_host() const {

@@ -21,8 +21,8 @@ class SocketAddress {
   // The ends of a socket. Nothing when the descriptor has none over IPv4 or IPv6; errno says why.
   static std::optional<SocketAddress> own_end(int fd);
   static std::optional<SocketAddress> end_of_peer(int fd);
-  // The numeric address of this host in a connection. If the peer is on this host, too, it is the peer's, because the kernel may have given our
-  // end another one of the same interface. Nothing when the descriptor has none over IPv4 or IPv6.
+  // The numeric address at which others reach our end. If the peer is on this host, too, it is the peer's, because the kernel may have given
+  // our end another one of the same interface. Nothing when the descriptor has none over IPv4 or IPv6.
   static std::optional<std::string> own_address(int fd);
 
   int family() const { return storage_.ss_family; }  // AF_INET or AF_INET6
