@@ -102,10 +102,10 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ready& ready, TimePo
   return start(now);
 }
 
-// The nodes that do not reach the first one there. None if it has only one address, because all have joined at that.
+// The nodes that do not reach the first one there. None if it has only one address, because all have joined at that, or its ranks need no store.
 std::vector<std::string> Coordinator::cannot_reach(const std::string& address) const {
   std::vector<std::string> names;
-  if (nodes_.front().ready.store.also_at.empty()) return names;
+  if (options_.addresses.size() < 2 || nodes_.front().ready.store.endpoint.port == 0) return names;
   for (const Node& node : std::span(nodes_).subspan(1))
     if (std::ranges::find(node.ready.reaches, address) == node.ready.reaches.end())
       names.push_back(name_of(node));

@@ -68,7 +68,7 @@ struct CoordinatorOptions {
   bool takes_in_while_running = true;  // a node that joins ends the attempt; false: it waits for a failure
   std::string run_id;
   std::vector<std::string> names;  // of the nodes, as the user wrote them; empty: unknown until they join
-  std::vector<std::string> addresses = {};   // numeric, of this host, at which others may reach it
+  std::vector<std::string> addresses = {};   // numeric, of the names of this node: others may reach it there
   std::string rival_mark = {};               // that the first nodes of one run have in common
   std::string key_file = "~/.fleetrun/key";  // on the first node
   Clock::duration join_timeout = std::chrono::minutes(10);

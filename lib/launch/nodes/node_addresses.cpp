@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,10 +18,9 @@ namespace {
 
 constexpr auto kReachPatience = std::chrono::seconds(1);
 
-// The address of Docker's bridge is the same on each host, and does not lead to another one.
-bool is_own(const std::string& address) {
+bool leads_here(const std::string& address) {
   const auto parsed = SocketAddress::from(Endpoint{address, 0});
-  return parsed && parsed->is_of_this_host();
+  return is_loopback(address) || (parsed && parsed->is_of_this_host());
 }
 
 }  // namespace
@@ -106,23 +104,27 @@ Endpoint NodeSession::own_endpoint(const Placed& placed) const {
 std::string NodeSession::own_address() const { return own_endpoint(*placed_).host; }
 
 std::vector<std::string> NodeSession::own_addresses() const {
-  std::vector<std::string> all =
-      book_.of(placed_->nodes.at(static_cast<std::size_t>(placed_->node_rank)).address);
-  if (options_.members.may_be_first)
-    std::ranges::copy(addresses_of(options_.members.first), std::back_inserter(all));
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
+  std::vector<std::string> all;
+  if (options_.members.may_be_first) all = addresses_of(options_.members.first);
+  for (const std::string& address :
+       book_.of(placed_->nodes.at(static_cast<std::size_t>(placed_->node_rank)).address))
+    if (std::ranges::find(all, address) == all.end()) all.push_back(address);
   return all;
 }
 
 std::vector<std::string> NodeSession::reached_of_first() const {
   if (is_first() || first_at_.empty()) return {};
   const Endpoint& meeting = link_->address();
-  std::vector<Endpoint> others;
-  for (const std::string& address : first_at_)
-    if (address != meeting.host && !is_own(address)) others.push_back({address, meeting.port});
-  const std::vector<std::string> problems = try_to_connect(others, kReachPatience);
+  const bool is_on_same_host = leads_here(meeting.host);
   std::vector<std::string> reached = {meeting.host};
+  std::vector<Endpoint> others;
+  for (const std::string& address : first_at_) {
+    const bool is_own =
+        leads_here(address);  // on another host than the first node, as that of a bridge of Docker
+    if (is_own && is_on_same_host) reached.push_back(address);
+    if (!is_own && address != meeting.host) others.push_back({address, meeting.port});
+  }
+  const std::vector<std::string> problems = try_to_connect(others, kReachPatience);
   for (std::size_t i = 0; i < others.size(); ++i)
     if (problems[i].empty()) reached.push_back(others[i].host);
   return reached;

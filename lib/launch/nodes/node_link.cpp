@@ -252,6 +252,9 @@ void NodeLink::lose(const std::string& why) {
   listener_.on_lost(why);
 }
 
-std::string NodeLink::local_address() const { return SocketAddress::own_address(fd_.get()).value_or(""); }
+std::string NodeLink::local_address() const {
+  const auto address = SocketAddress::own_end(fd_.get());
+  return address ? address->endpoint().host : "";
+}
 
 }  // namespace fleetrun::launch

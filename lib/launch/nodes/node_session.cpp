@@ -261,7 +261,8 @@ void NodeSession::on_open() {
   book_.stop();
   take_key_of_first();
   Join join = options_.join;
-  if (join.address.empty()) join.address = link_->local_address();
+  // The kernel may connect the first node to itself from another address of the same interface.
+  if (join.address.empty()) join.address = server_ ? link_->address().host : link_->local_address();
   join.seen = seen_;
   link_->send(join);
   if (!taking_over_) return;

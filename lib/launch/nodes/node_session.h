@@ -77,7 +77,7 @@ class NodeSession {
   bool is_first() const { return placed_->node_rank == 0; }
   bool is_elastic() const { return coordinator_options().elastic(); }
   std::string own_address() const;  // numeric
-  // The numeric addresses of all names by which other nodes may know this one.
+  // The numeric addresses of all names by which other nodes may know this one, in the order in which it prefers them.
   std::vector<std::string> own_addresses() const;
   // Those of the first node's numeric addresses at which this node reaches it, if it has several. Blocks for up to a second.
   std::vector<std::string> reached_of_first() const;

@@ -288,7 +288,8 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
                     show_value(*options.nnodes.value)),
         fmt::format("--master=HOST:PORT names the first node; --ips lists all of them (docs/many-hosts.md){}",
                     given_as_flag ? "" : "; --nnodes=1 starts a run of this host alone"));
-  const NamedNode first = with_own_address_first(resolve_node(meeting->host), host);
+  const NamedNode first =
+      with_given_address_first(with_own_address_first(resolve_node(meeting->host), host), options);
   const std::string& address = first.address;
   const std::optional<int> rank = options.node_rank.value;
   if (address.empty() && (!is_elastic(options) || rank == 0))

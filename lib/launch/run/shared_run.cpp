@@ -1,6 +1,5 @@
 #include "launch/run/shared_run.h"
 
-#include <algorithm>
 #include <csignal>
 #include <string_view>
 #include <utility>

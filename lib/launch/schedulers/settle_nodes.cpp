@@ -104,6 +104,13 @@ bool is_on_first_node(const Allocation& allocation, const Environment& environme
          environment.get_or("SLURMD_NODENAME", "") == allocation.nodes.front().host;
 }
 
+// On each node. Variables of the system may have come with the environment of another node.
+void expect_user_to_start(Allocation& allocation) {
+  if (allocation.started_on_every_node || allocation.task || allocation.nodes.size() < 2) return;
+  allocation.started_on_every_node = true;
+  allocation.this_node.reset();
+}
+
 // What starts the other nodes, where nobody has.
 StartBy starter_of(const LaunchOptions& options, const Allocation& allocation,
                    const Environment& environment) {
@@ -219,8 +226,9 @@ void check_is_everywhere(const Allocation& allocation) {
     throw bad_allocation(
         fmt::format("{} lists {} ({}), but nothing started this fleetrun on all of them", allocation.found_in,
                     plural(allocation.node_count, "node"), list_hosts(allocation.nodes)),
-        fmt::format("type {}; --nnodes=1 runs on this host alone",
-                    line_of(allocation.scheduler, allocation.node_count)));
+        fmt::format(
+            "type {}; with --start_by=none you start it on each node; --nnodes=1 runs on this host alone",
+            line_of(allocation.scheduler, allocation.node_count)));
 }
 
 }  // namespace
@@ -237,6 +245,7 @@ std::optional<Allocation> settle_nodes(LaunchOptions& options, const SchedulerFa
   }
   arrange_nodes(options, facts, *found);
   check_number(options, *found);
+  if (options.start_by.value == StartBy::none) expect_user_to_start(*found);
   found->start_by = starter_of(options, *found, facts.environment);
   check_starter(options, *found);
   const bool starts_others = found->start_by != StartBy::none;

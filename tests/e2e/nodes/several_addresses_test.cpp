@@ -100,6 +100,63 @@ TEST_CASE("hunt 125: ranks meet at the one address of the first node that all ot
   CHECK(contains(cluster.log(0, 0), "joined 3 ranks"));
 }
 
+// Starts of three nodes, of which the second one is on the host of the first.
+void start_beside_first(Cluster& cluster, const Namespaces& network) {
+  const std::string hosts = cluster.folder(1) + "/hosts";
+  std::ofstream(hosts) << "10.99.0.1 first\n10.77.0.1 first\n";
+  cluster.start_after(1, network.in(0, {"/usr/bin/unshare", "-m", "/bin/sh", "-c",
+                                        "mount --bind " + hosts + " /etc/hosts && exec \"$@\"", "sh"}));
+  for (const int node : {0, 1, 2})
+    start_training(cluster, node,
+                   {"--nnodes=3", "--master=first:7717", "--node_rank=" + std::to_string(node)});
+}
+
+TEST_CASE("a node on the host of the first one reaches all of its addresses") {
+  if (const auto what = missing()) LEAVE_OUT(*what);
+  const Namespaces network(3);
+  add_own_address(network, 0);
+  Cluster cluster(3, &network);
+  cluster.set_hosts(0, "10.99.0.1 first\n10.77.0.1 first\n");
+  cluster.set_hosts(2, "10.77.0.1 first\n");
+  start_beside_first(cluster, network);
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK_MESSAGE(end.code == 0, end.err);
+    CHECK_MESSAGE(!contains(end.err, "the ranks meet at"), end.err);
+  }
+}
+
+TEST_CASE("nodes on one host say nothing about the addresses of the first one") {
+  if (!can_mount()) LEAVE_OUT("another /etc/hosts needs mount namespaces");
+  for (const std::string first : {"127.0.0.3", "first"}) {
+    CAPTURE(first);
+    Cluster cluster(3);
+    cluster.set_hosts(0, "127.0.0.2 first\n127.0.0.3 first\n");
+    cluster.set_hosts(1, "127.0.0.2 first\n127.0.0.3 first\n");
+    cluster.set_hosts(2, "127.0.0.3 first\n127.0.0.2 first\n");
+    for (const int node : {0, 1, 2})
+      start_training(cluster, node,
+                     {"--nnodes=3", "--master=" + first + ":" + std::to_string(cluster.port()),
+                      "--node_rank=" + std::to_string(node)});
+    for (const ChildResult& end : cluster.ends()) {
+      CHECK_MESSAGE(end.code == 0, end.err);
+      CHECK_MESSAGE(!contains(end.err, "the ranks meet at"), end.err);
+    }
+  }
+}
+
+TEST_CASE("--host on the first node chooses one of the addresses that --master names") {
+  if (const auto what = missing()) LEAVE_OUT(*what);
+  const Namespaces network(2);
+  ThreeAddresses cluster(network);
+  cluster.set_hosts(0, "10.77.0.1 first\n10.77.0.11 first\n");
+  cluster.set_hosts(1, "10.77.0.1 first\n10.77.0.11 first\n");
+  UniqueFd other_program;
+  network.run_in(0, [&] { other_program = listen_at("10.77.0.1", 7717); });
+  start_training(cluster, 0, {"--nnodes=2", "--master=first:7717", "--host=10.77.0.11"});
+  start_training(cluster, 1, {"--nnodes=2", "--master=first:7717"});
+  check_trained(cluster);
+}
+
 // The kernel would connect from the first address of the interface.
 TEST_CASE("other ranks and scripts learn the address of the first node that --master names") {
   if (const auto what = missing()) LEAVE_OUT(*what);

@@ -38,59 +38,6 @@ TEST_CASE("when all have joined each node gets its place, and when all are ready
   CHECK(start.store == Endpoint{"10.0.0.9", 98});
 }
 
-// Where the ranks meet if the first node, peer 1, has three addresses, and the others reach these of them. The scene has as many nodes.
-std::string place_of_ranks(Scene& scene, const std::vector<std::vector<std::string>>& reached) {
-  for (PeerId peer = 1; peer <= reached.size() + 1; ++peer)
-    scene.say(peer, Scene::join(1, static_cast<int>(peer) - 1));
-  Ready first = Scene::ready({6070});
-  first.store = {{"10.0.0.9", 98}, {"10.1.0.9", "10.2.0.9"}};
-  scene.say(1, first);
-  for (std::size_t i = 0; i < reached.size(); ++i) {
-    Ready ready = Scene::ready({7070});
-    ready.reaches = reached[i];
-    scene.say(i + 2, ready);
-  }
-  REQUIRE(scene.last<Start>(2) != nullptr);
-  return scene.last<Start>(2)->store.host;
-}
-
-// "": the node has heard none.
-std::string warning_about_place(Scene& scene, PeerId peer) {
-  for (const FromFirst& message : scene.told[peer])
-    if (const auto* note = std::get_if<Note>(&message);
-        note != nullptr && note->line.starts_with("the ranks"))
-      return note->line;
-  return "";
-}
-
-TEST_CASE("the ranks of all nodes meet at the first address of the first node that all nodes reach") {
-  Scene scene(3), other(3);
-  CHECK(place_of_ranks(scene, {{"10.2.0.9", "10.1.0.9", "10.0.0.9"}, {"10.0.0.9"}}) == "10.0.0.9");
-  CHECK(place_of_ranks(other, {{"10.2.0.9", "10.1.0.9"}, {"10.0.0.9", "10.2.0.9"}}) == "10.2.0.9");
-  for (Scene* const one : {&scene, &other}) CHECK(warning_about_place(*one, 2) == "");
-}
-
-TEST_CASE("all nodes hear that the first node has no address that all of them reach") {
-  Scene scene(4);
-  CHECK(place_of_ranks(scene, {{"10.1.0.9"}, {"10.2.0.9"}, {"10.2.0.9"}}) == "10.2.0.9");
-  CHECK(warning_about_place(scene, 4) ==
-        "the ranks meet at 10.2.0.9, which 1 of 4 nodes cannot reach, first node 1 (10.0.0.9, host); node 0 "
-        "(10.0.0.9, host) has no address that all nodes reach");
-}
-
-TEST_CASE("the nodes hear the addresses of the first one only if it has several") {
-  for (const bool several : {false, true}) {
-    const std::vector<std::string> addresses = {"10.0.0.9", "10.1.0.9"};
-    CoordinatorOptions options = {
-        .nodes = 2, .run_id = "run", .names = {}, .addresses = {"10.0.0.9"}, .restart = {}};
-    if (several) options.addresses = addresses;
-    Scene scene(options);
-    for (const int rank : {0, 1}) scene.say(static_cast<PeerId>(rank) + 1, Scene::join(1, rank));
-    REQUIRE(scene.last<Places>(2) != nullptr);
-    CHECK(scene.last<Places>(2)->first_at == (several ? addresses : std::vector<std::string>()));
-  }
-}
-
 TEST_CASE("nodes without a rank get the free ones in the order in which they came") {
   Scene scene(3);
   scene.say(7, Scene::join(1));

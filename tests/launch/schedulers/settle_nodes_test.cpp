@@ -109,7 +109,7 @@ TEST_CASE("one node is what it was without a scheduler") {
 TEST_CASE("a batch script on several nodes says how to start the others") {
   CHECK(
       start_error({}, {{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n[1-3]"}}) ==
-      "SLURM_JOB_NODELIST lists 3 nodes (n1, n2, n3), but nothing started this fleetrun on all of them | type srun --ntasks-per-node=1 fleetrun ...; --nnodes=1 runs on this host alone");
+      "SLURM_JOB_NODELIST lists 3 nodes (n1, n2, n3), but nothing started this fleetrun on all of them | type srun --ntasks-per-node=1 fleetrun ...; with --start_by=none you start it on each node; --nnodes=1 runs on this host alone");
   CHECK(start_error({"--nnodes=1"}, {{"SLURM_JOB_NODELIST", "n[1-3]"}}) == "no error");
 }
 
@@ -124,8 +124,23 @@ TEST_CASE("in the batch script of Slurm srun starts the other nodes, and this on
   CHECK(settled.options.log_dir.value == "log");
   CHECK(start_error({}, script) == "no error");
   CHECK(settle({"--start_by=ssh"}, script).allocation->start_by == StartBy::ssh);
-  CHECK(start_error({"--start_by=none"}, script) != "no error");
   CHECK(settle({}, slurm_step()).allocation->start_by == StartBy::none);
+}
+
+TEST_CASE(
+    "hunt 131: with --start_by=none in a job, each node that the user starts finds its place by its addresses") {
+  const Texts script = {{"SLURM_JOB_ID", "4242"},
+                        {"SLURM_JOB_NODELIST", "n[1-3]"},
+                        {"SLURMD_NODENAME", "n1"},
+                        {"SLURM_NODEID", "0"}};
+  const Settled settled = settle({"--start_by=none"}, script);
+  CHECK(settled.allocation->start_by == StartBy::none);
+  CHECK(settled.options.ips.value == "n1,n2,n3");
+  CHECK_FALSE(settled.options.node_rank.value);
+  CHECK(settled.options.master_port.value == 19242);
+  CHECK(start_error({"--start_by=none"}, script) == "no error");
+  CHECK(start_error({"--start_by=none"}, {{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n1"}}) ==
+        "no error");
 }
 
 TEST_CASE("in a shell of salloc that is on no node of the job nothing starts the nodes") {
