@@ -43,12 +43,13 @@ std::string name_odd_wait(const std::vector<RankFacts>& ranks) {
 }
 
 template <typename Condition>
-std::string name_if(const std::vector<RankFacts>& ranks, Condition condition, const std::string& what) {
+std::string name_if(const std::vector<RankFacts>& ranks, Condition condition, const std::string& what,
+                    const std::string& others = "the others are not") {
   std::vector<int> found;
   for (const RankFacts& rank : ranks)
     if (condition(rank)) found.push_back(rank.rank);
   if (found.empty() || found.size() == ranks.size()) return "";
-  return fmt::format("{} {}, the others are not", ranks_are(found), what);
+  return fmt::format("{} {}, {}", ranks_are(found), what, others);
 }
 
 std::string name_behind(const std::vector<RankFacts>& ranks) {
@@ -118,7 +119,8 @@ std::string describe_odd_rank(const std::vector<RankFacts>& ranks) {
   const auto busy = [](const RankFacts& rank) { return rank.running && rank.state == 'R'; };
   for (const std::string& text :
        {name_if(ranks, stopped, "stopped"), name_if(ranks, device, "waiting for a device"),
-        name_if(ranks, gone, "no longer there"), name_if(ranks, reading, "waiting for data"),
+        name_if(ranks, gone, "no longer running", "the others are"),
+        name_if(ranks, reading, "waiting for data"),
         name_behind(ranks), name_if(ranks, busy, "computing")})
     if (!text.empty()) return text;
   return name_odd_wait(ranks);

@@ -64,7 +64,7 @@ std::vector<Flag> in_section(const char* section, std::vector<Flag> flags) {
 
 std::vector<Flag> accepted_from(const char* launcher, std::vector<Flag> flags) {
   for (Flag& flag : flags) {
-    flag.section = fmt::format("Accepted from {}", launcher);
+    flag.section = fmt::format("Flags of {}", launcher);
     flag.foreign = true;
   }
   return flags;
