@@ -91,5 +91,18 @@ TEST_CASE(
   CHECK(apart.err.starts_with("fleetrun: "));
 }
 
+// As tqdm writes them. fleetrun takes a row for finished a second after the cursor has left it.
+TEST_CASE("nested progress bars that have ended do not end the run") {
+  const Launch launch;
+  launch.folder.write("bars.sh",
+                      "for epoch in 1 2; do printf '\\repoch %s' $epoch\n"
+                      "for batch in 1 2 3; do printf '\\n\\rbatch %s ##########\\033[A' $batch; done\n"
+                      "printf '\\n\\r                  \\r\\033[A'; done\n"
+                      "printf '\\repoch 3\\n'; echo first; sleep 1.3; echo second\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "--device=cpu", "/bin/sh", "bars.sh"});
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK_MESSAGE(contains(result.out, "epoch 3\nfirst\nsecond\n"), result.out);
+}
+
 }  // namespace
 }  // namespace fleetrun::console_test

@@ -130,6 +130,7 @@ std::string RedrawnRows::show_changes() {
 std::string RedrawnRows::close() {
   std::string lines = show_changes();
   rows_.clear();
+  cursor_ = 0;
   return lines;
 }
 

@@ -1,5 +1,7 @@
 #include "launch/logs/redrawn_rows.h"
 
+#include <random>
+
 #include <doctest/doctest.h>
 
 #include "launch/logs/log_text.h"
@@ -54,6 +56,54 @@ TEST_CASE("the bar of a terminal is the lowest of nested bars") {
   CHECK(text.bar() == "[1] batch 2");
   CHECK(text.finish() == "[1] epoch 1\n[1] batch 2\n");
   CHECK(text.bar() == "");
+}
+
+TEST_CASE("rows that end long after the cursor has left the upper one are shown once, and are closed") {
+  RedrawnRows rows;
+  rows.open("batch 0");
+  std::string_view text = "\x1b[A\repoch 0\n\rbatch 1";
+  CHECK(rows.take(text, at(0s)) == "");
+  text = "\rbatch 2\n";
+  CHECK(rows.take(text, at(5s)) == "epoch 0\nbatch 2\n");
+  CHECK_FALSE(rows.are_open());
+  CHECK_FALSE(rows.have_row_above());
+  CHECK(rows.drop_finished(at(5s)) == "");
+  CHECK_FALSE(rows.are_open());
+}
+
+TEST_CASE("nested bars that end leave lines as they are, whenever somebody looks") {
+  for (const Clock::duration pause : {0ms, 50ms, 999ms, 1000ms, 5000ms}) {
+    CAPTURE(pause.count());
+    LogText text;
+    TimePoint now = at(0s);
+    std::string shown;
+    for (const std::string& written :
+         {bar(0, "epoch 0"), bar(1, "batch 1"), bar(1, "batch 2"), std::string("\n\r       \r") + kUp,
+          bar(0, "epoch 1\n"), std::string("line 0\n"), std::string(), std::string(),
+          std::string("line 1\n")})
+      shown += text.take(written, now += pause);
+    CHECK_MESSAGE(shown.ends_with("epoch 1\nline 0\nline 1\n"), shown);
+    CHECK(text.finish() == "");
+  }
+}
+
+TEST_CASE("whatever a program writes, and whenever somebody looks, the lines after it are shown") {
+  const std::vector<std::string> parts = {
+      "a",       "word",   "\r",     "\n",      "\x1b[A",  "\x1b[3A", "\x1b[B",
+      "\x1b[9B", "\x1b[K", "\x1b[J", "\x1b[2K", "\x1b[1m", "\x1b[",   std::string(3000, 'x')};
+  std::mt19937 random(1);
+  for (int run = 0; run < 2000; ++run) {
+    CAPTURE(run);
+    LogText text;
+    if (random() % 2 == 0) text.keep_bar();
+    TimePoint now = at(0s);
+    for (int piece = 0; piece < 60; ++piece) {
+      text.take(parts[random() % parts.size()], now += std::chrono::milliseconds(random() % 1500));
+      text.bar();
+    }
+    text.finish();
+    CHECK(text.take("end\n", now) == "end\n");
+  }
 }
 
 TEST_CASE("without a terminal, nested bars show each new state at most once per second") {

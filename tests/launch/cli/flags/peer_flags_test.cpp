@@ -167,8 +167,7 @@ TEST_CASE("flags that contradict each other are refused, those that are beaten s
 
 TEST_CASE("help lists the names of other launchers' flags, and the manual page explains them") {
   const std::string help = *parse_launch_options({"--help"}, {}).answer;
-  CHECK(help.find("Flags of torchrun (man fleetrun explains them):\n  --standalone ") !=
-        std::string::npos);
+  CHECK(help.find("Flags of torchrun (man fleetrun explains them):\n  --standalone ") != std::string::npos);
   CHECK(help.find("Meet on a free port of this host") == std::string::npos);
 }
 
