@@ -280,7 +280,8 @@ TEST_CASE("row 'nested': a suspended run that is stopped ends with all that it h
                        launch.options());
   const pid_t apart = launch.pid_in("apart");
   process.send(SIGTSTP);
-  REQUIRE(comes_true([&] { return state_of(apart) == 'T'; }, within(3s)));
+  for (const pid_t pid : {apart, process.pid()})
+    REQUIRE(comes_true([&] { return state_of(pid) == 'T'; }, within(3s)));
   CHECK(launch.run_words({"stop"}).code == 0);
   process.send(SIGCONT);
   CHECK(process.wait().code == 143);
