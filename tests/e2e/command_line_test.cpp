@@ -35,6 +35,19 @@ TEST_CASE("a dry run prints what a shell would start, and starts nothing") {
   CHECK(contains(by_hand.out, "\nWORLD_SIZE=2\n"));
 }
 
+TEST_CASE("a dry run with --master names the first node, and stands in for those that it cannot know") {
+  const Launch launch;
+  const auto out = [&](const std::string& rank) {
+    return launch
+        .run({"--nnodes=2", "--node_rank=" + rank, "--master=127.0.0.1:6100", "--dry_run"}, {"print", "x"})
+        .out;
+  };
+  CHECK(out("0").starts_with(
+      "# node1 and the like stand for addresses that are known once the nodes have met\n"));
+  CHECK(contains(out("0"), " MASTER_ADDR=127.0.0.1 "));
+  CHECK(contains(out("1"), " PADDLE_TRAINER_ENDPOINTS=127.0.0.1:6070,node1:6070 "));
+}
+
 TEST_CASE("a line of a dry run that a shell ran does not hold up the next run") {
   const Launch launch;
   CHECK(launch.run({}, {"exit", "0"}).code == 0);

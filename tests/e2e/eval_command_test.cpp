@@ -353,7 +353,7 @@ TEST_CASE("hunt 17: eval of a model names a folder that is none of its classes")
   const ChildResult result =
       launch.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "out/model.safetensors", "more"});
   CHECK(result.code == 65);
-  CHECK_MESSAGE(contains(result.err, "/more/c: the model was trained without a class c"), result.err);
+  CHECK_MESSAGE(contains(result.err, "/more/c: the training data has no class c"), result.err);
 }
 
 TEST_CASE("eval warns of pixels that the job scales otherwise than the training of the model") {

@@ -151,7 +151,7 @@ void NodeSession::serve() {
     throw Error(ErrorKind::temporary,
                 fmt::format("the nodes cannot meet at {}: {}", meeting.describe(),
                             owner.empty() ? describe_errno(problem) : "the port is taken by " + owner),
-                "--master_port on all nodes chooses another port");
+                members.port_flag + " on all nodes chooses another port");
   }
   options_.join.node_rank = 0;
   options_.join.coordinates = true;

@@ -202,6 +202,14 @@ int least_nodes(const LaunchOptions& options, int nodes) {
   return std::min(options.nnodes.value ? options.nnodes.value->least : nodes, nodes - options.spares.value);
 }
 
+// Of the port where the nodes meet.
+std::string flag_of_port(const LaunchOptions& options) {
+  if (options.master.value) return source_of(options.master, "--master") + "=HOST:PORT";
+  if (options.rdzv_endpoint.value && split_list(options.ips.value).size() < 2)
+    return source_of(options.rdzv_endpoint, "--rdzv_endpoint") + "=HOST:PORT";
+  return "--master_port";
+}
+
 // The port where the first of --ips waits: --master and --master_addr may only repeat its address.
 Endpoint meeting_of_list(const LaunchOptions& options, const NamedNode& first) {
   Endpoint meeting = {first.address, options.master_port.value.value_or(kMeetingPort)};
@@ -234,6 +242,7 @@ Membership members_of_list(const LaunchOptions& options, const std::vector<Named
                         .first = nodes.front(),
                         .may_be_first = false,
                         .names = {}};
+  members.port_flag = flag_of_port(options);
   const NamedNode& own = nodes[static_cast<std::size_t>(*members.node_rank)];
   members.host = own.name;
   members.address = own.address;
@@ -314,6 +323,7 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
                          ? address_of_host(options, {address, meeting->port})
                          : address,
           .meeting = {address, meeting->port},
+          .port_flag = flag_of_port(options),
           .first = first,
           .may_be_first = here && rank.value_or(0) == 0,
           .names = {},
@@ -354,6 +364,10 @@ void note_flags_of_several_nodes(LaunchOptions& options) {
   } else if (split_list(options.ips.value).size() > 1) {
     note(options.rejoin_at, "a run with --ips: a node asks all addresses of that list");
   }
+  const std::string flag = flag_of_port(options);
+  if (asks_for_several_nodes(options) && options.master_port.origin == Origin::flag &&
+      flag != "--master_port")
+    options.notes.push_back(fmt::format("{} has no effect beside {}", options.master_port.source, flag));
 }
 
 bool is_elastic(const LaunchOptions& options) {

@@ -21,11 +21,12 @@ struct Membership {
   std::string address;  // the same as a numeric address
   Endpoint
       meeting;  // where the first node waits for the others; its host is "" if this host does not know the name of it
-  NamedNode first = {};                // that host, with all addresses where it may wait
-  bool may_be_first = false;           // the meeting point is on this host
-  std::vector<std::string> names;      // of all nodes, in order; none with --master
-  std::vector<NamedNode> listed = {};  // the same with their addresses
-  std::string warning = {};            // of a meeting point that other hosts cannot reach
+  std::string port_flag = "--master_port";  // that chooses its port: "--master=HOST:PORT"
+  NamedNode first = {};                     // that host, with all addresses where it may wait
+  bool may_be_first = false;                // the meeting point is on this host
+  std::vector<std::string> names;           // of all nodes, in order; none with --master
+  std::vector<NamedNode> listed = {};       // the same with their addresses
+  std::string warning = {};                 // of a meeting point that other hosts cannot reach
 
   std::string name_of(int node) const;  // "node 2 (10.0.0.3)"
   std::vector<Endpoint> meetings()

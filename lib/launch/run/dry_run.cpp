@@ -1,6 +1,7 @@
 #include "launch/run/dry_run.h"
 
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -54,6 +55,20 @@ JsonValue as_json(const WorkerSpec& worker, const Environment& own) {
   return json;
 }
 
+// With --master, a node knows only itself and the first one before they meet.
+ClusterSpec with_stand_ins(ClusterSpec cluster, const Membership& members, std::string& comment) {
+  for (std::size_t node = 0; node < cluster.nodes.size(); ++node) {
+    std::string& host = cluster.nodes[node].host;
+    if (host.empty() && node == 0) host = members.meeting.host;
+    if (host.empty() && std::cmp_equal(node, members.node_rank.value_or(0))) host = members.host;
+    if (!host.empty()) continue;
+    host = fmt::format("node{}", node);
+    comment =
+        fmt::format("# {} and the like stand for addresses that are known once the nodes have met\n", host);
+  }
+  return cluster;
+}
+
 }  // namespace
 
 std::string workers_as_shell_lines(const std::vector<WorkerSpec>& workers, const Environment& own) {
@@ -92,13 +107,15 @@ std::string dry_run(const RunPlan& plan) {
                                 .key = {},
                                 .serves_store = !plan.members || plan.cluster.node_rank == 0},
                                [](std::string_view) {});
-  const Endpoints endpoints =
-      plan.members ? expect_endpoints(plan.cluster) : hold_ports(plan.cluster).endpoints;
+  std::string comment;
+  const Endpoints endpoints = plan.members
+                                  ? expect_endpoints(with_stand_ins(plan.cluster, *plan.members, comment))
+                                  : hold_ports(plan.cluster).endpoints;
   const std::string logs =
       (std::filesystem::path(plan.folder) / plan.options.log_dir.value).lexically_normal();
   const std::vector<WorkerSpec> workers = plan_attempt(plan, {kDryRunId, 0}, endpoints, logs, support);
   return plan.options.dry_run.value == "json" ? workers_as_json(workers, plan.environment)
-                                              : workers_as_shell_lines(workers, plan.environment);
+                                              : comment + workers_as_shell_lines(workers, plan.environment);
 }
 
 }  // namespace fleetrun::launch

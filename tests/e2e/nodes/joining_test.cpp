@@ -373,7 +373,12 @@ TEST_CASE("something else that listens where the nodes meet is named by those wh
   CHECK_MESSAGE(contains(first.err, "the nodes cannot meet at 127.0.0.1:" + std::to_string(cluster.port()) +
                                         ": the port is taken by "),
                 first.err);
-  CHECK(contains(first.err, "--master_port on all nodes chooses another port"));
+  CHECK(contains(first.err, "hint: --master_port on all nodes chooses another port"));
+  const std::string flag = "--master=127.0.0.1:" + std::to_string(cluster.port());
+  cluster.start_exactly(0, {"--nnodes=2", flag, "--node_rank=0", FAKE_WORKER});
+  const ChildResult by_master = cluster.end_of(0, 10s);
+  CHECK(by_master.code == 75);
+  CHECK(contains(by_master.err, "hint: --master=HOST:PORT on all nodes chooses another port"));
   cluster.start(1, {"--join_timeout=7", FAKE_WORKER});
   const ChildResult second = cluster.end_of(1, 20s);
   CHECK(second.code == 75);

@@ -77,6 +77,15 @@ TEST_CASE("a command that starts the nodes from another host than the first says
   }
 }
 
+TEST_CASE("--master_port is noted where another flag names the port at which the nodes meet") {
+  for (const std::string flag : {"--master", "--rdzv_endpoint"}) {
+    LaunchOptions two_ports = options_of({"--nnodes=2", flag + "=10.0.0.1:7000", "--master_port=7001"});
+    note_flags_of_several_nodes(two_ports);
+    CHECK(two_ports.notes ==
+          std::vector<std::string>{"--master_port has no effect beside " + flag + "=HOST:PORT"});
+  }
+}
+
 TEST_CASE("flags about several nodes are noted when the run has one") {
   LaunchOptions alone = options_of({"--spares=1", "--elastic_timeout=9", "--rejoin_at=a"});
   note_flags_of_several_nodes(alone);

@@ -106,8 +106,8 @@ void find_known_classes(const std::string& root, const std::vector<std::string>&
     if (known == files.class_names.end())
       throw Error(
           ErrorKind::data,
-          fmt::format("class folder {}/{}: the model was trained without a class {}", root, name, name),
-          "the folders must be named as the classes of the model: " + name_some(files.class_names));
+          fmt::format("class folder {}/{}: the training data has no class {}", root, name, name),
+          "the folders must be named as the classes of the training data: " + name_some(files.class_names));
     add_images(root, name, static_cast<std::int32_t>(known - files.class_names.begin()), files);
   }
   if (files.paths.empty())

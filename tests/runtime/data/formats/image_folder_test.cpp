@@ -200,7 +200,7 @@ TEST_CASE(
   CHECK(set->label(0) == 2);
   CHECK(set->class_names() == trained_on->class_names());
   test.add("d", "1.png", image);
-  check_error(ErrorKind::data, test / "d: the model was trained without a class d",
+  check_error(ErrorKind::data, test / "d: the training data has no class d",
               [&] { open_test_set(test.spec(), trained_on->class_names()); });
   const Folder none;
   make_directories(none / "b");
