@@ -156,8 +156,8 @@ std::string why_not_usual_logs(const LaunchOptions& options, bool is_first) {
 
 void use_log_folder_of_node(LaunchOptions& options, const Membership& members,
                             const std::optional<Allocation>& allocation) {
-  if (allocation && allocation->scheduler != Scheduler::host_list)
-    return use_own_log_folder(options, members.node_rank.value_or(0), allocation->found_in);
+  if (allocation && allocation->scheduler != Scheduler::host_list && members.node_rank)
+    return use_own_log_folder(options, *members.node_rank, allocation->found_in);
   const bool is_first = members.node_rank ? members.node_rank == 0 : members.may_be_first;
   const std::string why = why_not_usual_logs(options, is_first);
   if (why.empty()) return;

@@ -35,7 +35,8 @@ TEST_CASE("a dry run prints what a shell would start, and starts nothing") {
   CHECK(contains(by_hand.out, "\nWORLD_SIZE=2\n"));
 }
 
-TEST_CASE("a dry run with --master names the first node, and stands in for those that it cannot know") {
+TEST_CASE(
+    "a dry run with --master names the first node, and shows stand-ins for addresses that it cannot know") {
   const Launch launch;
   const auto out = [&](const std::string& rank) {
     return launch
@@ -43,7 +44,7 @@ TEST_CASE("a dry run with --master names the first node, and stands in for those
         .out;
   };
   CHECK(out("0").starts_with(
-      "# node1 and the like stand for addresses that are known once the nodes have met\n"));
+      "# node1 stands for the address of node 1, which is known once the nodes have met\n"));
   CHECK(contains(out("0"), " MASTER_ADDR=127.0.0.1 "));
   CHECK(contains(out("1"), " PADDLE_TRAINER_ENDPOINTS=127.0.0.1:6070,node1:6070 "));
 }

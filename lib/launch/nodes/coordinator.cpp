@@ -143,15 +143,14 @@ Coordinator::Actions Coordinator::start(TimePoint now) {
     standing_.join = now - ended_ - standing_.pause;
     stand_stills_.push_back(std::exchange(standing_, {}));
   }
-  const std::vector<std::string> beyond = cannot_reach(start.store.host);
-  Actions actions =
-      beyond.empty() ? Actions()
-                     : tell_members(Note{
-                           fmt::format("the ranks meet at {}, which {} of {} cannot reach, first {}; {} has "
-                                       "no address that all nodes reach",
-                                       start.store.host, beyond.size(), plural(nodes_.size(), "node"),
-                                       beyond.front(), name_of(nodes_.front())),
-                           ""});
+  Actions actions;
+  if (const auto beyond = cannot_reach(start.store.host); !beyond.empty())
+    actions = tell_members(Note{
+        fmt::format(
+            "the ranks meet at {} of {}, and {} of {} cannot reach it, such as {}; no other address is better",
+            start.store.host, name_of(nodes_.front()), beyond.size(), plural(nodes_.size(), "node"),
+            beyond.front()),
+        ""});
   actions.push_back(tell_members(start).front());
   return actions;
 }

@@ -119,8 +119,7 @@ std::vector<std::string> NodeSession::reached_of_first() const {
   std::vector<std::string> reached = {meeting.host};
   std::vector<Endpoint> others;
   for (const std::string& address : first_at_) {
-    const bool is_own =
-        leads_here(address);  // on another host than the first node, as that of a bridge of Docker
+    const bool is_own = leads_here(address);  // each host may have the address of Docker's bridge
     if (is_own && is_on_same_host) reached.push_back(address);
     if (!is_own && address != meeting.host) others.push_back({address, meeting.port});
   }

@@ -6,7 +6,7 @@
 //   Beat{my time}                            -->   <-- Echo{that time, my time}          every second
 //                                                  <-- Note{line, who is missing}        while nodes are missing
 //                                                  <-- Place{your rank}, Places{all nodes}; or Over: they do not fit
-//   Ready{attempt, my ports, my store}       -->
+//   Ready{attempt, my ports, my store, which addresses of the first node I reach}  -->
 //                                                  <-- Start{attempt, all endpoints}
 //   Signs{attempt, what my ranks did}        -->   <-- Signs{attempt, what the other nodes' ranks did}
 //   Finished{attempt, my first rank}         -->   <-- Finished{attempt, rank}          to the others; only the first

@@ -298,7 +298,7 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
         fmt::format("--master=HOST:PORT names the first node; --ips lists all of them (docs/many-hosts.md){}",
                     given_as_flag ? "" : "; --nnodes=1 starts a run of this host alone"));
   const NamedNode first =
-      with_given_address_first(with_own_address_first(resolve_node(meeting->host), host), options);
+      with_own_address_first(with_given_address_first(resolve_node(meeting->host), options), host);
   const std::string& address = first.address;
   const std::optional<int> rank = options.node_rank.value;
   if (address.empty() && (!is_elastic(options) || rank == 0))
@@ -408,7 +408,7 @@ std::vector<NamedNode> resolve_names(const LaunchOptions& options) {
 Membership resolve_membership(const LaunchOptions& options, std::vector<NamedNode> nodes,
                               const HostFacts& host) {
   for (NamedNode& node : nodes)
-    node = with_given_address_first(with_own_address_first(std::move(node), host), options);
+    node = with_own_address_first(with_given_address_first(std::move(node), options), host);
   if (nodes.size() > 1) return members_of_list(options, nodes, host);
   if (nodes.size() == 1 && options.ips.origin != Origin::fallback && !named_meeting(options))
     throw bad_members(

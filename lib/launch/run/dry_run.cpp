@@ -56,15 +56,12 @@ JsonValue as_json(const WorkerSpec& worker, const Environment& own) {
 }
 
 // With --master, a node knows only itself and the first one before they meet.
-ClusterSpec with_stand_ins(ClusterSpec cluster, const Membership& members, std::string& comment) {
+ClusterSpec with_stand_ins(ClusterSpec cluster, const Membership& members) {
   for (std::size_t node = 0; node < cluster.nodes.size(); ++node) {
     std::string& host = cluster.nodes[node].host;
-    if (host.empty() && node == 0) host = members.meeting.host;
     if (host.empty() && std::cmp_equal(node, members.node_rank.value_or(0))) host = members.host;
-    if (!host.empty()) continue;
-    host = fmt::format("node{}", node);
-    comment =
-        fmt::format("# {} and the like stand for addresses that are known once the nodes have met\n", host);
+    if (host.empty() && node == 0) host = members.meeting.host;
+    if (host.empty()) host = fmt::format("node{}", node);
   }
   return cluster;
 }
@@ -107,15 +104,16 @@ std::string dry_run(const RunPlan& plan) {
                                 .key = {},
                                 .serves_store = !plan.members || plan.cluster.node_rank == 0},
                                [](std::string_view) {});
-  std::string comment;
-  const Endpoints endpoints = plan.members
-                                  ? expect_endpoints(with_stand_ins(plan.cluster, *plan.members, comment))
-                                  : hold_ports(plan.cluster).endpoints;
+  const Endpoints endpoints = plan.members ? expect_endpoints(with_stand_ins(plan.cluster, *plan.members))
+                                           : hold_ports(plan.cluster).endpoints;
   const std::string logs =
       (std::filesystem::path(plan.folder) / plan.options.log_dir.value).lexically_normal();
   const std::vector<WorkerSpec> workers = plan_attempt(plan, {kDryRunId, 0}, endpoints, logs, support);
-  return plan.options.dry_run.value == "json" ? workers_as_json(workers, plan.environment)
-                                              : comment + workers_as_shell_lines(workers, plan.environment);
+  if (plan.options.dry_run.value == "json") return workers_as_json(workers, plan.environment);
+  const bool has_stand_ins = plan.members && plan.members->names.empty();
+  return (has_stand_ins ? "# node1 stands for the address of node 1, which is known once the nodes have met\n"
+                        : "") +
+         workers_as_shell_lines(workers, plan.environment);
 }
 
 }  // namespace fleetrun::launch

@@ -243,9 +243,9 @@ std::optional<Allocation> settle_nodes(LaunchOptions& options, const SchedulerFa
     arrange_unrecognised(options, facts);
     return std::nullopt;
   }
+  if (options.start_by.value == StartBy::none) expect_user_to_start(*found);
   arrange_nodes(options, facts, *found);
   check_number(options, *found);
-  if (options.start_by.value == StartBy::none) expect_user_to_start(*found);
   found->start_by = starter_of(options, *found, facts.environment);
   check_starter(options, *found);
   const bool starts_others = found->start_by != StartBy::none;

@@ -16,7 +16,7 @@ CoordinatorOptions with_three_addresses(int nodes) {
           .restart = {}};
 }
 
-// Where the ranks meet if the first node, peer 1, has three addresses, and the others reach these of them. The scene has as many nodes.
+// Where the ranks meet if the first node, peer 1, has three addresses, and the others reach these of them. The scene has one node more than `reached`.
 std::string place_of_ranks(Scene& scene, const std::vector<std::vector<std::string>>& reached) {
   for (PeerId peer = 1; peer <= reached.size() + 1; ++peer)
     scene.say(peer, Scene::join(1, static_cast<int>(peer) - 1));
@@ -51,9 +51,10 @@ TEST_CASE("the ranks of all nodes meet at the first address of the first node th
 TEST_CASE("all nodes hear that the first node has no address that all of them reach") {
   Scene scene(with_three_addresses(4));
   CHECK(place_of_ranks(scene, {{"10.1.0.9"}, {"10.2.0.9"}, {"10.2.0.9"}}) == "10.2.0.9");
-  CHECK(warning_about_place(scene, 4) ==
-        "the ranks meet at 10.2.0.9, which 1 of 4 nodes cannot reach, first node 1 (10.0.0.9, host); node 0 "
-        "(10.0.0.9, host) has no address that all nodes reach");
+  CHECK(
+      warning_about_place(scene, 4) ==
+      "the ranks meet at 10.2.0.9 of node 0 (10.0.0.9, host), and 1 of 4 nodes cannot reach it, such as node 1 "
+      "(10.0.0.9, host); no other address is better");
 }
 
 TEST_CASE("nodes that know one address of the first node reach it there, though its store has others") {

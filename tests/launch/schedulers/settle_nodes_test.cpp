@@ -139,6 +139,7 @@ TEST_CASE(
   CHECK_FALSE(settled.options.node_rank.value);
   CHECK(settled.options.master_port.value == 19242);
   CHECK(start_error({"--start_by=none"}, script) == "no error");
+  CHECK(settle({"--start_by=none", "--master=n1:7000"}, script).options.nnodes.value == NodeRange{3, 3});
   CHECK(start_error({"--start_by=none"}, {{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n1"}}) ==
         "no error");
 }
