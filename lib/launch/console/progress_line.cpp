@@ -8,9 +8,11 @@
 
 #include <fmt/format.h>
 
+#include "base/text/columns.h"
 #include "base/text/name_ranks.h"
 #include "base/text/utf8.h"
 #include "launch/console/terminal.h"
+#include "launch/logs/escapes.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -89,10 +91,19 @@ std::optional<Clock::duration> TimeLeft::look(const Progress& first, TimePoint n
   return std::max(Clock::duration::zero(), left - (now - last_.time));
 }
 
-std::string first_characters(const std::string& line, std::size_t count) {
+std::string first_columns(const std::string& line, std::size_t columns) {
   std::size_t at = 0;
-  for (; count > 0 && at < line.size(); --count)
-    at += std::max<std::size_t>(1, utf8_character_length(line, at));
+  while (at < line.size()) {
+    if (line[at] == kEscape) {
+      at = end_of_escape(line, at);
+      continue;
+    }
+    const std::size_t length = std::max<std::size_t>(1, utf8_character_length(line, at));
+    const std::size_t width = columns_of_character(std::string_view(line).substr(at, length));
+    if (width > columns) break;
+    columns -= width;
+    at += length;
+  }
   return line.substr(0, at);
 }
 
@@ -129,7 +140,7 @@ std::optional<Clock::duration> ProgressLine::interval() const {
 
 std::string ProgressLine::text(std::size_t width) {
   const std::vector<Progress> ranks = ranks_();
-  if (ranks.empty()) return first_characters(bar_(), width);
+  if (ranks.empty()) return first_columns(bar_(), width);
   return progress_text(ranks, width, left_.look(ranks.front(), Clock::now()));
 }
 

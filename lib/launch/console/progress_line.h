@@ -50,8 +50,8 @@ class TimeLeft {
 std::string progress_text(const std::vector<Progress>& ranks, std::size_t width = kLongestLine,
                           std::optional<Clock::duration> left = std::nullopt);
 
-// The first characters of a line of UTF-8.
-std::string first_characters(const std::string& line, std::size_t count);
+// What of a line of UTF-8 fits into so many columns of a terminal. Escape sequences need none.
+std::string first_columns(const std::string& line, std::size_t columns);
 
 class ProgressLine {
  public:

@@ -1,11 +1,15 @@
 // Errors of a process that has lost the connection to another one. The log of the other process says more.
 #pragma once
+#include <chrono>
 #include <optional>
 #include <string_view>
 
 #include "launch/evidence/log_cause.h"
 
 namespace fleetrun::launch {
+
+// For so long an exception that a process may have caught and printed counts as the cause of a connection that another process loses.
+constexpr auto kFreshError = std::chrono::seconds(5);
 
 // "RuntimeError: ... Connection closed by peer", "EOFError". The process may have met its peer's end, or a network that does not work.
 bool may_tell_of_lost_peer(std::string_view exception);

@@ -25,8 +25,8 @@ using WallClock = std::chrono::system_clock;
 
 constexpr std::size_t kMostTimes = 1 << 30;  // bytes
 
-std::int64_t seconds_of(WallClock::time_point time) {
-  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+std::int64_t milliseconds_of(WallClock::time_point time) {
+  return std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
 }  // namespace
@@ -65,7 +65,8 @@ void LogTimes::write() {
     if (!found || found->size == seen_[i].size) continue;
     const Seen before = std::exchange(seen_[i], {found->inode, found->size});
     if (found->size < before.size && found->inode == before.inode) on_shorter_(logs_[i]);
-    entries += fmt::format("{} {} {}\n", seconds_of(WallClock::now()), logs_[i], found->size);
+    const std::int64_t now = milliseconds_of(WallClock::now());
+    entries += fmt::format("{}.{:03} {} {}\n", now / 1000, now % 1000, logs_[i], found->size);
   }
   written_ += entries.size();
   // Of a full disk others complain.
@@ -130,11 +131,12 @@ class LinesBackwards {
 };
 
 struct Entry {
-  std::int64_t time, size;
+  std::int64_t time;  // ms
+  std::int64_t size;  // bytes
   std::string_view log;
 };
 
-// "1764250000 0.err 4096".
+// "1764250000.123 0.err 4096". Earlier versions wrote whole seconds: such an entry may be of any time within its second.
 std::optional<Entry> parse_entry(std::string_view line) {
   const std::size_t first = line.find(' '), last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) return std::nullopt;
@@ -143,8 +145,13 @@ std::optional<Entry> parse_entry(std::string_view line) {
     return problem == std::errc() && end == digits.data() + digits.size();
   };
   Entry entry = {.time = 0, .size = 0, .log = line.substr(first + 1, last - first - 1)};
-  if (!number(line.substr(0, first), entry.time) || !number(line.substr(last + 1), entry.size))
+  const std::string_view time = line.substr(0, first);
+  const std::size_t point = std::min(time.find('.'), time.size());
+  std::int64_t seconds = 0, fraction = 999;
+  if (!number(time.substr(0, point), seconds) || !number(line.substr(last + 1), entry.size) ||
+      (point < time.size() && !number(time.substr(point + 1), fraction)))
     return std::nullopt;
+  entry.time = seconds * 1000 + fraction;
   return entry;
 }
 
@@ -153,8 +160,8 @@ std::optional<Entry> parse_entry(std::string_view line) {
 void visit_log_times(const std::string& folder,
                      const std::function<void(const std::string& log, std::int64_t size)>& visit) {
   std::istringstream file = read_times(folder);
-  std::int64_t time = 0, size = 0;
-  for (std::string log; file >> time >> log >> size;) visit(log, size);
+  std::int64_t size = 0;
+  for (std::string time, log; file >> time >> log >> size;) visit(log, size);
 }
 
 LogPlaces places_in_logs(const std::string& folder, const std::set<std::string>& logs,
@@ -165,7 +172,7 @@ LogPlaces places_in_logs(const std::string& folder, const std::set<std::string>&
   LinesBackwards lines(fmt::format("{}/{}", folder, kTimesName));
   for (std::string_view line; !left.empty() && lines.next(line);) {
     const std::optional<Entry> entry = parse_entry(line);
-    if (!entry || entry->time > seconds_of(time)) continue;
+    if (!entry || entry->time > milliseconds_of(time)) continue;
     const auto log = left.find(entry->log);
     if (log == left.end()) continue;
     places[*log] = entry->size;

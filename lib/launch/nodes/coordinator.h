@@ -231,6 +231,7 @@ class Coordinator {
   Actions conclude_if_all_ended(TimePoint now);
   Actions conclude(TimePoint now);
   Actions go_on_or_end(TimePoint now);
+  const EarlierWords* earlier_words(int first, const NodeFailure& failure) const;  // null: there are none
   void add_earlier_error(int first, NodeFailure& failure);
   std::vector<Node*> unfit_newcomers(int first, const NodeFailure& failure);
   Actions go_on_without(const std::vector<Node*>& unfit, const NodeFailure& failure, TimePoint now);

@@ -252,19 +252,30 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
   return end(failure, first, true);
 }
 
-// The rank that failed had lost the connection to a rank of another node, which had an error and had not ended yet.
+// As among the ranks of one node (find_earlier_error): first what nobody caught, then the oldest. A node whose ranks had all ended with 0 did not
+// know when another one would fail.
+const EarlierWords* Coordinator::earlier_words(int first, const NodeFailure& failure) const {
+  const auto in_order = [](const EarlierWords& words) { return std::pair(words.may_be_caught, words.at); };
+  const EarlierWords* best = nullptr;
+  for (int i = 0; i < std::ssize(nodes_); ++i) {
+    const Node& node = nodes_[static_cast<std::size_t>(i)];
+    const bool is_old = node.finished && std::chrono::nanoseconds(failure.at - node.earlier.at) > kFreshError;
+    if (i == first || node.earlier.line.empty() || is_old) continue;
+    if (best == nullptr || in_order(node.earlier) < in_order(*best)) best = &node.earlier;
+  }
+  return best;
+}
+
+// The rank that failed had lost the connection to a rank of another node, which had an error.
 void Coordinator::add_earlier_error(int first, NodeFailure& failure) {
   const JsonValue* const exception = failure.evidence.find("exception", JsonValue::Kind::text);
   if (exception == nullptr || !may_tell_of_lost_peer(exception->text)) return;
-  for (int i = 0; i < std::ssize(nodes_); ++i) {
-    const EarlierWords& words = nodes_[static_cast<std::size_t>(i)].earlier;
-    if (i == first || words.line.empty()) continue;
-    failure.line += "; " + words.line;
-    failure.block += words.block;
-    if (JsonMember* const told = failure.evidence.find("earlier_error")) told->value = words.json;
-    ending_->block += words.block;
-    return;
-  }
+  const EarlierWords* const words = earlier_words(first, failure);
+  if (words == nullptr) return;
+  failure.line += "; " + words->line;
+  failure.block += words->block;
+  if (JsonMember* const told = failure.evidence.find("earlier_error")) told->value = words->json;
+  ending_->block += words->block;
 }
 
 // The nodes that were taken in for this attempt and cannot take part. Either their own ranks say so, or the ranks have compared their data, and

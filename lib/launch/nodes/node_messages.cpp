@@ -108,7 +108,9 @@ std::pair<const char*, JsonValue> to_message(const Ended& ended) {
                                       {"step", ended.step},
                                       {"earlier_line", ended.earlier.line},
                                       {"earlier_block", ended.earlier.block},
-                                      {"earlier_error", ended.earlier.json}})};
+                                      {"earlier_error", ended.earlier.json},
+                                      {"earlier_at", ended.earlier.at},
+                                      {"earlier_may_be_caught", ended.earlier.may_be_caught}})};
 }
 std::pair<const char*, JsonValue> to_message(const Signs& signs) {
   std::vector<std::int64_t> unmatched;

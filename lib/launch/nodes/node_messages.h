@@ -88,11 +88,13 @@ struct Failed {
   std::optional<int> node_rank = {};
   std::string host = {};
 };
-// An error that a rank of the node had written when the attempt failed elsewhere.
+// An error that a rank of the node had written when the attempt failed elsewhere, or when all ranks of the node had ended with 0.
 struct EarlierWords {
-  std::string line;   // "rank 1 had written an error before: ..."
-  std::string block;  // for the terminal
-  JsonValue json;     // `earlier_error` of report.json
+  std::string line;     // "rank 1 had written an error before: ..."
+  std::string block;    // for the terminal
+  JsonValue json;       // `earlier_error` of report.json
+  std::int64_t at = 0;  // when the rank wrote it
+  bool may_be_caught = false;
 };
 struct Ended {
   int attempt = 0;

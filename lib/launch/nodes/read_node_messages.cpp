@@ -193,6 +193,8 @@ std::optional<Ended> read_ended(Fields fields) {
     if (const JsonValue* const value = fields.object.find(name, Kind::text)) *text = value->text;
   if (const JsonValue* const error = fields.object.find("earlier_error", Kind::object))
     ended.earlier.json = *error;
+  ended.earlier.at = fields.maybe_number<std::int64_t>("earlier_at").value_or(0);
+  ended.earlier.may_be_caught = fields.yes_if_any("earlier_may_be_caught");
   ended.asked_by = fields.maybe_number<int>("asked_by").value_or(0);
   if (fields.object.find("finished") != nullptr) ended.finished = fields.yes("finished");
   if (const JsonValue* const ranks = fields.find("ranks", Kind::list)) ended.ranks = *ranks;

@@ -70,6 +70,8 @@ struct EarlierError {
   std::string exception;  // "FileNotFoundError: /data/shard-3.bin (train.py:12, in main)"
   std::string log;        // its file
   std::vector<std::string> last_lines;
+  TimePoint written = {};      // when the rank last wrote there
+  bool may_be_caught = false;  // the rank may have printed an exception that it caught
 };
 
 // The second log of a rank that logs stdout and stderr apart. The first log tells more about the failure.

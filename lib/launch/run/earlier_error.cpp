@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t kSearchedEnd = 64 * 1024;  // bytes
 constexpr std::size_t kShownLines = 10;
 constexpr std::string_view kTraceback = "Traceback";
-constexpr std::int64_t kFresh = 5'000'000'000;  // ns
 // As Python ends after an exception that nobody caught.
 constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
 
@@ -32,7 +31,6 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
   std::vector<LogOfRank> logs = words.logs_of_others();
   std::ranges::stable_sort(logs, std::greater(), &LogOfRank::silent);  // the oldest error is the first
   std::vector<EarlierError> errors;
-  std::vector<bool> uncaught;
   for (const LogOfRank& of : logs) {
     const std::string text = read_log_end(of.end.log, kSearchedEnd, of.end.size);
     if (text.find(kTraceback) == std::string::npos) continue;
@@ -40,7 +38,7 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
     const std::string error = own_error(cause);
     if (cause.place.empty() || error.empty() || is_victim(text, script)) continue;
     const bool is_caught = of.ended || of.went_on || may_be_caught(text, script);
-    if (of.silent > kFresh && is_caught) continue;
+    if (std::chrono::nanoseconds(of.silent) > kFreshError && is_caught) continue;
     if (log_of_failed.find(error.substr(0, error.rfind(" ("))) != std::string_view::npos) continue;
     const bool is_known = std::ranges::any_of(errors, [&](const EarlierError& known) {
       return known.rank == of.rank && known.exception == error;  // from its other log
@@ -49,13 +47,14 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
     errors.push_back({.rank = of.rank,
                       .exception = error,
                       .log = of.end.log.path,
-                      .last_lines = last_lines(text, kShownLines)});
-    uncaught.push_back(!is_caught);
+                      .last_lines = last_lines(text, kShownLines),
+                      .written = of.written,
+                      .may_be_caught = is_caught});
   }
   // What several ranks have written may be a warning of the start. An exception of one rank alone that nobody caught is more.
-  for (std::size_t i = 0; i < errors.size(); ++i)
-    if (uncaught[i] && std::ranges::count(errors, errors[i].exception, &EarlierError::exception) == 1)
-      return errors[i];
+  for (const EarlierError& error : errors)
+    if (!error.may_be_caught && std::ranges::count(errors, error.exception, &EarlierError::exception) == 1)
+      return error;
   return errors.empty() ? std::nullopt : std::optional(errors.front());
 }
 

@@ -152,6 +152,10 @@ void fill_survivors(const RunState& state, ExitReport& report) {
   for (const pid_t pid : state.survivors) report.survivors.push_back(describe_stuck(pid));
 }
 
+void fill_error_before_end(const LastWords& words, ExitReport& report) {
+  fill_earlier_error(words, "", report);
+}
+
 void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs,
                   const LastWords& last_words, ExitReport& report) {
   report.verdict = state.verdict;

@@ -26,6 +26,8 @@ bool has_shown_error(const ExitReport& report, const ConsolePlan& console);
 // failed counts.
 void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs,
                   const LastWords& words, ExitReport& report);
+// All ranks of this node have ended with 0. Adds an error that one of them has written, for the case that a rank of another node fails.
+void fill_error_before_end(const LastWords& words, ExitReport& report);
 void fill_survivors(const RunState& state, ExitReport& report);  // once all has been done to end them
 
 // If the attempt failed, adds where its ranks were in their collectives, and writes that to files beside the logs.

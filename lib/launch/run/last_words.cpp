@@ -64,6 +64,10 @@ void LastWords::look(const Verdict& verdict) {
   timer_.call_at(failed_ + kTimeToArrive, [this] { note(); });
 }
 
+void LastWords::note_finished(const Verdict& verdict) {
+  if (!has_noted_others_) note_others(verdict);
+}
+
 void LastWords::note_others(const Verdict& verdict) {
   has_noted_others_ = true;
   const std::int64_t now = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
@@ -75,6 +79,7 @@ void LastWords::note_others(const Verdict& verdict) {
     for (const EndOfLog* const end : all_of(ends))
       others_.push_back({.rank = static_cast<int>(rank),
                          .silent = now - end->written,
+                         .written = Clock::now() - std::chrono::nanoseconds(now - end->written),
                          .ended = status.has_value(),
                          .went_on = last - end->written > kLongAfter,
                          .end = *end});

@@ -35,6 +35,7 @@ EndOfLogs end_of_logs(const Attempt& attempt, const LogFolder& logs, int rank); 
 struct LogOfRank {
   int rank = 0;             // of this node
   std::int64_t silent = 0;  // how long before that the last write was, in ns
+  TimePoint written = {};   // when that was
   bool ended = false;       // with 0, before that
   bool went_on = false;     // the rank wrote to its other log long after that write
   EndOfLog end;
@@ -51,6 +52,8 @@ class LastWords {
 
   void begin_attempt();
   void look(const Verdict& verdict);  // at each event: has a rank failed?
+  // All ranks here have ended with 0, and a rank of another node may fail.
+  void note_finished(const Verdict& verdict);
   // Call it before you ask what the ranks have left to end. Waits until kTimeToArrive after the failure if anything is left.
   void finish(const ProcessGroup& group);
   const std::optional<EndOfLogs>& found() const { return found_; }  // none: no rank has failed

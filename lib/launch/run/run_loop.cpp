@@ -403,6 +403,10 @@ void RunLoop::end() {
 void RunLoop::report_attempt() {
   report_.saved = saved_by(state_.pages, own_span().first == 0);
   fill_attempt(state_, attempt_, logs_, last_words_, report_);
+  if (shared_ && state_.verdict.cause == Cause::finished) {
+    last_words_.note_finished(state_.verdict);
+    fill_error_before_end(last_words_, report_);
+  }
   report_.error_was_shown =
       plan_.embedded && outputs_meet() && has_shown_error(report_, plan_.cluster.console);
   const bool called = !roll_call_.collectives().ranks.empty();  // then the moment of the roll call counts

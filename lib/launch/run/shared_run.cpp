@@ -259,6 +259,10 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
   }
   if (!verdict.rank) {  // the first node knows whether it explains the failure
     ended.earlier = {describe_earlier_error(report), earlier_error_text(report), earlier_error_json(report)};
+    if (report.earlier_error) {
+      ended.earlier.at = sources_.nodes.shared(report.earlier_error->written).at;
+      ended.earlier.may_be_caught = report.earlier_error->may_be_caught;
+    }
     report.earlier_error.reset();
   }
   sources_.nodes.send(ended);

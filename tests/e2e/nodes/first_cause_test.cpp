@@ -51,29 +51,66 @@ TEST_CASE("of two ranks that fail 2 ms apart, the first is named, or both where 
   }
 }
 
+// A rank that prints an exception, as Python does.
+constexpr const char* kTraceback =
+    "traceback() { printf 'Traceback (most recent call last):\\n  File \"/train.py\", line 3, in <module>\\n%s\\n' \"$1\"; };";
+
+void check_earlier_error(const Cluster& cluster, const std::vector<ChildResult>& ends,
+                         const std::string& error) {
+  for (const ChildResult& end : ends) {
+    CHECK(end.code == 1);
+    CHECK_MESSAGE(contains(end.err, "fleetrun: " + error + " (/train.py:3, in <module>)\n"), end.err);
+  }
+  for (int node = 0; node < cluster.nodes(); ++node)
+    CHECK(contains(cluster.report(node)["message"].get<std::string>(), "; " + error));
+}
+
+TEST_CASE(
+    "hunt 139: all nodes tell the error of a rank whose node had ended with 0 before another rank lost it") {
+  Cluster cluster(2);
+  const std::string script =
+      kTraceback +
+      std::string(
+          "[ $RANK = 1 ] && { traceback 'FileNotFoundError: shard 3'; echo $$ > ../pid; exit 0; };"
+          "until [ -s ../pid ]; do sleep 0.01; done;"
+          "until grep -q 'State:.Z' /proc/$(cat ../pid)/status; do sleep 0.01; done;"
+          "traceback 'RuntimeError: Connection closed by peer'; exit 1");
+  cluster.start({"--nproc_per_node=1", "--", "/bin/sh", "-c", script});
+  check_earlier_error(cluster, cluster.ends(),
+                      "rank 1 had written an error before: FileNotFoundError: shard 3");
+}
+
+// The times of the last writes, which files have to a few milliseconds, tell which one that is.
+TEST_CASE("hunt 139: of the errors on several nodes, the oldest one is told") {
+  Cluster cluster(3);
+  const std::string script =
+      kTraceback +
+      std::string(
+          "[ $RANK = 2 ] && { traceback 'ValueError: bad shard 7'; : > ../closed; exec sleep 60; };"
+          "until [ -e ../closed ]; do sleep 0.01; done;"
+          "[ $RANK = 1 ] && { sleep 0.1; traceback 'struct.error: unpack'; : > ../second; exec sleep 60; };"
+          "until [ -e ../second ]; do sleep 0.01; done;"
+          "traceback 'RuntimeError: Connection closed by peer'; exit 1");
+  cluster.start({"--nproc_per_node=1", "--", "/bin/sh", "-c", script});
+  check_earlier_error(cluster, cluster.ends(), "rank 2 had written an error before: ValueError: bad shard 7");
+}
+
 TEST_CASE(
     "hunt 42: all nodes tell the error of a rank that parts from those of another node before it ends") {
   Cluster cluster(2);
-  const char* const script =
-      "traceback() { printf 'Traceback (most recent call last):\\n  File \"/train.py\", line 3, in <module>\\n%s\\n' \"$1\"; };"
-      "[ $RANK = 1 ] && { traceback 'FileNotFoundError: shard 3'; : > ../closed; sleep 60; };"
-      "until [ -e ../closed ]; do sleep 0.01; done;"
-      "traceback 'RuntimeError: Connection closed by peer'; exit 1";
+  const std::string script =
+      kTraceback +
+      std::string(
+          "[ $RANK = 1 ] && { traceback 'FileNotFoundError: shard 3'; : > ../closed; sleep 60; };"
+          "until [ -e ../closed ]; do sleep 0.01; done;"
+          "traceback 'RuntimeError: Connection closed by peer'; exit 1");
   cluster.start({"--nproc_per_node=1", "--", "/bin/sh", "-c", script});
-  for (const ChildResult& end : cluster.ends()) {
-    CHECK(end.code == 1);
-    CHECK_MESSAGE(
-        contains(
-            end.err,
-            "fleetrun: rank 1 had written an error before: FileNotFoundError: shard 3 (/train.py:3, in <module>)\n"
-            "fleetrun: the last lines of log/workerlog.0 on "),
-        end.err);
-  }
-  for (const int node : {0, 1}) {
-    CHECK(contains(cluster.report(node)["message"].get<std::string>(),
-                   "; rank 1 had written an error before: "));
-    CHECK(cluster.report(node)["earlier_error"]["rank"] == 1);
-  }
+  const std::vector<ChildResult> ends = cluster.ends();
+  check_earlier_error(cluster, ends, "rank 1 had written an error before: FileNotFoundError: shard 3");
+  for (const ChildResult& end : ends)
+    CHECK_MESSAGE(contains(end.err, "in <module>)\nfleetrun: the last lines of log/workerlog.0 on "),
+                  end.err);
+  for (const int node : {0, 1}) CHECK(cluster.report(node)["earlier_error"]["rank"] == 1);
 }
 
 TEST_CASE(

@@ -57,8 +57,15 @@ TEST_CASE("the time that is left follows from the steps since the run began or s
 }
 
 TEST_CASE("a line is cut between characters") {
-  CHECK(first_characters("a\xe2\x96\x88\xe2\x96\x88z", 2) == "a\xe2\x96\x88");
-  CHECK(first_characters("ab", 9) == "ab");
+  CHECK(first_columns("a\xe2\x96\x88\xe2\x96\x88z", 2) == "a\xe2\x96\x88");
+  CHECK(first_columns("ab", 9) == "ab");
+}
+
+TEST_CASE("hunt 137: wide characters need two columns, and colours and accents none") {
+  CHECK(first_columns("\u8bad\u7ec3\u4e2d", 5) == "\u8bad\u7ec3");
+  CHECK(first_columns("\U0001f680 go", 4) == "\U0001f680 g");
+  CHECK(first_columns("e\u0301a", 1) == "e\u0301");
+  CHECK(first_columns("\x1b[31m[0]\x1b[0m ab", 5) == "\x1b[31m[0]\x1b[0m a");
 }
 
 TEST_CASE("a narrow terminal shows what matters most") {

@@ -47,7 +47,7 @@ TEST_CASE("each time a rank empties its log, the name of the log is reported onc
 
 TEST_CASE("the place in a log is that of the last entry before the time") {
   const TemporaryFolder folder;
-  folder.write(".times", "100 0 500\n100 1 20\n105 0 900\n150 1.err 7\n200 0 1000\n");
+  folder.write(".times", "100.000 0 500\n100.000 1 20\n105.999 0 900\n150.000 1.err 7\n200.001 0 1000\n");
   const auto places = [&](std::time_t time) {
     return places_in_logs(folder.path(), {"0", "1", "1.err", "2"},
                           std::chrono::system_clock::from_time_t(time));
@@ -58,10 +58,19 @@ TEST_CASE("the place in a log is that of the last entry before the time") {
   CHECK(places_in_logs("/no/such", {"0"}, std::chrono::system_clock::now()) == LogPlaces{{"0", 0}});
 }
 
+TEST_CASE("hunt 137: what was written within the second of the time is not left out") {
+  const TemporaryFolder folder;
+  folder.write(".times",
+               "99.100 0 400\n100.400 0 500\n99 1 30\n100 1 40\n");  // rank 1: of an earlier version
+  const auto at = std::chrono::system_clock::from_time_t(100);
+  CHECK(places_in_logs(folder.path(), {"0", "1"}, at) == LogPlaces{{"0", 400}, {"1", 30}});
+  CHECK(places_in_logs(folder.path(), {"0"}, at + std::chrono::milliseconds(400)) == LogPlaces{{"0", 500}});
+}
+
 TEST_CASE("places in the logs of a long run are found from the end, over all pieces of the file") {
   const TemporaryFolder folder;
   std::string entries = "1 quiet 5\n";
-  for (int i = 2; i < 100'000; ++i) entries += fmt::format("{} {} {}\n", i, i % 2, i * 10);
+  for (int i = 2; i < 100'000; ++i) entries += fmt::format("{}.000 {} {}\n", i, i % 2, i * 10);
   entries += "no entry\n100000 0 ";  // of a disk that was full
   folder.write(".times", entries);
   const auto at = [](std::time_t time) { return std::chrono::system_clock::from_time_t(time); };

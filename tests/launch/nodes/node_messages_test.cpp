@@ -69,6 +69,12 @@ TEST_CASE("what a node says arrives as it was sent") {
   CHECK(
       through_wire_to_first(Ended{.ranks = JsonValue::list({}), .roll_call = {"rank 1 sleeps"}}).roll_call ==
       std::vector<std::string>{"rank 1 sleeps"});
+  Ended with_words = {.ranks = JsonValue::list({})};
+  with_words.earlier = {"line", "block\n", JsonValue::object({{"rank", 1}}), -5, true};
+  const EarlierWords words = through_wire_to_first(with_words).earlier;
+  CHECK(words.line == "line");
+  CHECK(words.at == -5);
+  CHECK(words.may_be_caught);
   const Answer answer = through_wire_to_first(Answer{7, R"({"ranks": ["\u001b[0m"]})"});
   CHECK(answer.id == 7);
   CHECK(answer.text == R"({"ranks": ["\u001b[0m"]})");
