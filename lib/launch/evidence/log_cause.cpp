@@ -165,6 +165,23 @@ class Judge {
     return child == findings_.rend() || finding.writer != Writer::program ? nullptr : &*child;
   }
 
+  // A crash in the same log of a process of the rank, such as "Fatal Python error: Segmentation fault".
+  const Finding* first_crash_before(const Finding& finding) const {
+    const auto crash = std::find_if(findings_.rbegin(), findings_.rend(), [&](const Finding& other) {
+      const bool aborts = (other.endings & kAbort) != 0 && other.weight <= Weight::last_words;
+      return other.first < finding.first && !other.is_traceback() &&
+             (aborts || (other.endings & kCrash) != 0);
+    });
+    return crash == findings_.rend() ? nullptr : &*crash;
+  }
+
+  // What ended the process of which the finding says only that it has ended. Null: the finding says more, or the log has nothing.
+  const Finding* end_of_child(const Finding& finding, const Finding* child) const {
+    if (!says_no_more_than_child_ended(finding.cause)) return nullptr;
+    if (child != nullptr) return child->writer == Writer::worker ? child : nullptr;
+    return first_crash_before(finding);
+  }
+
   // An exception that nobody seems to have caught, and then a traceback without a headline: of an exit handler or a thread, or a part of the
   // message of the exception.
   void note_traceback_after_end(const LogLines& log) {
@@ -187,14 +204,13 @@ class Judge {
 
   LogCause with_error_beside(const Finding& finding) const {
     LogCause cause = finding.cause;
-    if (const Finding* const child = first_child_before(finding)) {
-      if (child->writer == Writer::worker && says_no_more_than_child_ended(cause)) {
-        cause = child->cause;
-        cause.beside = fmt::format("then {}", describe(finding.cause));
-      } else {
-        cause.beside = fmt::format("its {} failed before: {}",
-                                   child->child.empty() ? "process" : child->child, describe(child->cause));
-      }
+    const Finding* const child = first_child_before(finding);
+    if (const Finding* const end = end_of_child(finding, child)) {
+      cause = end->cause;
+      cause.beside = fmt::format("then {}", describe(finding.cause));
+    } else if (child != nullptr) {
+      cause.beside = fmt::format("its {} failed before: {}", child->child.empty() ? "process" : child->child,
+                                 describe(child->cause));
     } else if (after_end_.second == &finding) {
       cause.beside = fmt::format("right before it, the log has {}", describe(after_end_.first->cause));
     }
