@@ -175,7 +175,7 @@ class Judge {
     return crash == findings_.rend() ? nullptr : &*crash;
   }
 
-  // What ended the process of which the finding says only that it has ended. Null: the finding says more, or the log has nothing.
+  // If the finding says only that a process of the rank has ended, this returns why. Null: the finding says more, or the log has no reason.
   const Finding* end_of_child(const Finding& finding, const Finding* child) const {
     if (!says_no_more_than_child_ended(finding.cause)) return nullptr;
     if (child != nullptr) return child->writer == Writer::worker ? child : nullptr;

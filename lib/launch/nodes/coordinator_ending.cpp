@@ -252,8 +252,8 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
   return end(failure, first, true);
 }
 
-// As among the ranks of one node (find_earlier_error): first what nobody caught, then the oldest. A node whose ranks had all ended with 0 did not
-// know when another one would fail.
+// find_earlier_error() chooses among the ranks of one node in the same way: an error that nobody caught comes before the others, and the oldest one
+// comes first. A node that had finished could not compare the time of its error with that of the failure, so this function does.
 const EarlierWords* Coordinator::earlier_words(int first, const NodeFailure& failure) const {
   const auto in_order = [](const EarlierWords& words) { return std::pair(words.may_be_caught, words.at); };
   const EarlierWords* best = nullptr;

@@ -119,7 +119,7 @@ std::string describe_odd_rank(const std::vector<RankFacts>& ranks) {
   const auto busy = [](const RankFacts& rank) { return rank.running && rank.state == 'R'; };
   for (const std::string& text :
        {name_if(ranks, stopped, "stopped"), name_if(ranks, device, "waiting for a device"),
-        name_if(ranks, gone, "no longer running", "the others are"),
+        name_if(ranks, gone, "no longer running", "but the others are"),
         name_if(ranks, reading, "waiting for data"), name_behind(ranks), name_if(ranks, busy, "computing")})
     if (!text.empty()) return text;
   return name_odd_wait(ranks);

@@ -45,7 +45,7 @@ TEST_CASE("link-local addresses of IPv6 are told apart") {
     CHECK_FALSE(SocketAddress::from(Endpoint{host, 0})->is_link_local());
 }
 
-TEST_CASE("an address of this host is told from others") {
+TEST_CASE("this host knows which addresses are its own") {
   CHECK(SocketAddress::from(Endpoint{"127.0.0.1", 0})->is_of_this_host());
   for (const char* host : {"192.0.2.1", "2001:db8::1"})  // of documents (RFC 5737, RFC 3849)
     CHECK_FALSE(SocketAddress::from(Endpoint{host, 0})->is_of_this_host());

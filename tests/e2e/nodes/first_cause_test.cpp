@@ -66,7 +66,7 @@ void check_earlier_error(const Cluster& cluster, const std::vector<ChildResult>&
 }
 
 TEST_CASE(
-    "hunt 139: all nodes tell the error of a rank whose node had ended with 0 before another rank lost it") {
+    "hunt 139: a node ends with 0 after an error, another node loses the connection, and all nodes tell the error") {
   Cluster cluster(2);
   const std::string script =
       kTraceback +
@@ -81,7 +81,7 @@ TEST_CASE(
 }
 
 // The times of the last writes, which files have to a few milliseconds, tell which one that is.
-TEST_CASE("hunt 139: of the errors on several nodes, the oldest one is told") {
+TEST_CASE("hunt 139: if several nodes have an error, all nodes tell the oldest one") {
   Cluster cluster(3);
   const std::string script =
       kTraceback +

@@ -100,7 +100,7 @@ TEST_CASE("hunt 125: ranks meet at the one address of the first node that all ot
   CHECK(contains(cluster.log(0, 0), "joined 3 ranks"));
 }
 
-// Starts of three nodes, of which the second one is on the host of the first.
+// Starts three nodes. The second one is on the host of the first one.
 void start_beside_first(Cluster& cluster, const Namespaces& network) {
   const std::string hosts = cluster.folder(1) + "/hosts";
   std::ofstream(hosts) << "10.99.0.1 first\n10.77.0.1 first\n";

@@ -20,7 +20,7 @@ TEST_CASE("a link over loopback is measured, and bytes arrive") {
   CHECK(link.mtu > 1000);
 }
 
-TEST_CASE("nothing is measured at a port where nobody listens") {
+TEST_CASE("the measurement of a link to a closed port says that the connection was refused") {
   std::uint16_t closed = 0;
   { closed = ProbeServer("127.0.0.1", {}).port(); }
   CHECK(measure_link({"127.0.0.1", closed}, 20ms).problem == "Connection refused (errno 111)");

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("a port where nobody listens, and one where somebody does") {
+TEST_CASE("a connection to an open port succeeds, and one to a closed port is refused") {
   Endpoint open = {"127.0.0.1", 0}, closed = {"127.0.0.1", 0};
   const UniqueFd listener = listen_on(open, SOMAXCONN);
   listen_on(closed, SOMAXCONN);

@@ -60,7 +60,7 @@ TEST_CASE("a rank that has ended, or one that computes while the others wait, is
   auto ranks = waiting_ranks(3);
   ranks[0].running = false;
   ranks[0].ended = "finished with 0";
-  CHECK(describe_odd_rank(ranks) == "rank 0 is no longer running, the others are");
+  CHECK(describe_odd_rank(ranks) == "rank 0 is no longer running, but the others are");
   CHECK(describe_roll_call(ranks).front() == "rank 0  finished with 0");
   ranks = waiting_ranks(3);
   ranks[1].state = 'R';
