@@ -15,6 +15,7 @@
 
 #include "base/error/error.h"
 #include "launch/process/proc_files.h"
+#include "launch/process/shells.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -140,6 +141,7 @@ bool is_pending(pid_t pid, int signal) {
 
 bool handles(pid_t pid, int signal) {
   if (!shows_own_processes()) return true;
+  if (signal == SIGTERM && is_shell(pid)) return catches(pid, SIGTERM);
   const std::string status = read_kernel_file(process_path(pid, "status"));
   const auto ignored = mask_in(status, "SigIgn");
   return ignored && (*ignored & bit_of(signal)) == 0 && !would_end(pid, signal);

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "base/system/unique_fd.h"
+#include "launch/process/signals.h"
 
 namespace fleetrun::launch::shells_test {
 namespace {
@@ -68,6 +69,19 @@ TEST_CASE(
   CHECK(reads_output_of(::getpid(), one.pid));
   CHECK_FALSE(reads_output_of(one.pid, one.pid));
   CHECK_FALSE(reads_output_of(other.pid, one.pid));
+}
+
+TEST_CASE(
+    "hunt 105: a shell that blocks SIGTERM, as bash does while it starts a program, has no handler for it") {
+  sigset_t before;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &before);
+  block_signals({SIGTERM});
+  const Running bash({"bash", "-c", kScript}), perl({"perl", "-e", "$| = 1; print 'up'; sleep 100"});
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const Running trap({"bash", "-c", "trap 'exit 0' TERM; echo up; sleep 100; :"});
+  CHECK_FALSE(handles(bash.pid, SIGTERM));
+  CHECK(handles(perl.pid, SIGTERM));
+  CHECK(handles(trap.pid, SIGTERM));
 }
 
 }  // namespace
