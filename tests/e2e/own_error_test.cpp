@@ -144,5 +144,26 @@ TEST_CASE(
                 result.err);
 }
 
+// multiprocessing.Pool starts another worker, and map() waits for the result of the first one for ever.
+TEST_CASE("hunt 140: the report of a hang has the crash of a process that the rank waits for") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import ctypes, multiprocessing, os, time, traceback\n"
+                      "def decode(i): ctypes.string_at(0)\n"
+                      "if __name__ == '__main__':\n"
+                      "    if os.environ['RANK'] == '0': time.sleep(60)\n"
+                      "    try: open('settings')\n"
+                      "    except OSError: traceback.print_exc()\n"
+                      "    for step in range(20): print('step', step, 'loss 0.1')\n"
+                      "    with multiprocessing.Pool(1) as pool: pool.map(decode, [0])\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "--hang_timeout=2", "train.py"});
+  CHECK(result.code == 75);
+  CHECK_MESSAGE(contains(result.err,
+                         "fleetrun: rank 1 had written an error before: "
+                         "Fatal Python error: Segmentation fault ("),
+                result.err);
+}
+
 }  // namespace
 }  // namespace fleetrun::own_error_test

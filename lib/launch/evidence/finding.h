@@ -22,7 +22,7 @@ enum class Weight {
   echo,        // a child failed, which has mostly said why; only when there is not even a clue
 };
 
-// Of a traceback, as its outer frames show.
+// Of a traceback or a crash, as the outer frames show.
 enum class Writer {
   program,  // or not known
   process,  // of multiprocessing, started by the program
@@ -35,6 +35,7 @@ struct Finding {
   unsigned endings = 0;  // 0: explains no end, but does not count as a sign of life
   Weight weight = Weight::last_words;
   int code = 0;  // the only exit code that it explains; 0: any
+  Writer writer = Writer::program;
   // Of a traceback:
   bool from_top = false;   // from the top level of the program, as when nobody catches the exception
   bool has_header = true;  // else its beginning is out of sight, or between lines of others
@@ -42,7 +43,6 @@ struct Finding {
   std::string file;        // of the first frame
   std::string prefix;      // in front of each line
   std::string child;  // the name of the process of multiprocessing that wrote it: "SpawnProcess-2"; "": none
-  Writer writer = Writer::program;
 
   bool is_traceback() const { return !file.empty(); }
 };

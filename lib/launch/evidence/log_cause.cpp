@@ -11,6 +11,7 @@
 
 #include "base/error/exit_codes.h"
 #include "launch/evidence/aftermath.h"
+#include "launch/evidence/children.h"
 #include "launch/evidence/echoes.h"
 #include "launch/evidence/finding.h"
 #include "launch/evidence/log_lines.h"
@@ -71,15 +72,6 @@ std::string hint_for(const std::string& what) {
   for (const Hint& hint : kHints)
     if (what.starts_with(hint.start)) return std::string(hint.text);
   return "";
-}
-
-// An error of a pool of concurrent.futures, or of a data loader of PyTorch. Not so if it was raised from one that says more.
-bool says_no_more_than_child_ended(const LogCause& cause) {
-  const std::string_view name = std::string_view(cause.what).substr(0, cause.what.find(": "));
-  if (name.ends_with("BrokenProcessPool")) return cause.from.empty();
-  return cause.what.starts_with("RuntimeError: DataLoader worker (pid") &&
-         cause.what.find("exited unexpectedly") != std::string::npos &&
-         cause.from.find("is killed by signal") == std::string::npos;
 }
 
 class Judge {
@@ -160,17 +152,14 @@ class Judge {
     const auto child =
         std::find_if(findings_.rbegin(), findings_.rend(), [&](const Finding& other) {  // oldest one first
           return other.first < finding.first && other.writer != Writer::program &&
-                 other.weight <= Weight::last_words && explains(other);
+                 (other.weight <= Weight::last_words || is_crash(other)) && explains(other);
         });
     return child == findings_.rend() || finding.writer != Writer::program ? nullptr : &*child;
   }
 
-  // A crash in the same log of a process of the rank, such as "Fatal Python error: Segmentation fault".
   const Finding* first_crash_before(const Finding& finding) const {
     const auto crash = std::find_if(findings_.rbegin(), findings_.rend(), [&](const Finding& other) {
-      const bool aborts = (other.endings & kAbort) != 0 && other.weight <= Weight::last_words;
-      return other.first < finding.first && !other.is_traceback() &&
-             (aborts || (other.endings & kCrash) != 0);
+      return other.first < finding.first && is_crash(other);
     });
     return crash == findings_.rend() ? nullptr : &*crash;
   }
@@ -178,7 +167,7 @@ class Judge {
   // If the finding says only that a process of the rank has ended, this returns why. Null: the finding says more, or the log has no reason.
   const Finding* end_of_child(const Finding& finding, const Finding* child) const {
     if (!says_no_more_than_child_ended(finding.cause)) return nullptr;
-    if (child != nullptr) return child->writer == Writer::worker ? child : nullptr;
+    if (child != nullptr) return child->writer == Writer::worker || is_crash(*child) ? child : nullptr;
     return first_crash_before(finding);
   }
 

@@ -9,6 +9,8 @@
 
 #include <re2/re2.h>
 
+#include "launch/evidence/children.h"
+
 namespace fleetrun::launch {
 namespace {
 
@@ -147,8 +149,12 @@ std::span<const Recogniser> recognisers() { return kTable; }
 
 std::vector<Finding> find_messages(const LogLines& log) {
   std::vector<Finding> all;
-  for (const Recogniser& row : kTable)
-    if (auto found = find_last(row, log)) all.push_back(std::move(*found));
+  for (const Recogniser& row : kTable) {
+    auto found = find_last(row, log);
+    if (!found) continue;
+    if (is_crash(*found)) found->writer = writer_of_crash(log, *found);
+    all.push_back(std::move(*found));
+  }
   return all;
 }
 

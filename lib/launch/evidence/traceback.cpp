@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include "launch/evidence/children.h"
+
 namespace fleetrun::launch {
 namespace {
 
@@ -55,29 +57,6 @@ bool is_exception(std::string_view text, bool after_header) {
   if (after_header || is_bare_exception(bare)) return true;
   return bare == "StopIteration" || bare == "SystemExit" ||
          (dot != std::string_view::npos && is_upper(bare[dot + 1]));
-}
-
-// Exceptions that only say that a child failed, which has mostly said why.
-bool is_about_a_child(std::string_view what) {
-  return what.find("ChildFailedError") != std::string_view::npos ||
-         what.find("CalledProcessError") != std::string_view::npos;
-}
-
-Writer writer_in_frame(std::string_view place) {
-  struct Frame {
-    std::string_view file, function;
-    Writer writer;
-  };
-  constexpr std::array<Frame, 4> kFrames = {{
-      {"/multiprocessing/process.py:", ", in _bootstrap", Writer::process},
-      {"/multiprocessing/spawn.py:", ", in spawn_main", Writer::worker},
-      {"/concurrent/futures/process.py:", ", in _process_worker", Writer::worker},
-      {"/torch/utils/data/_utils/worker.py:", ", in _worker_loop", Writer::worker},
-  }};
-  const auto found = std::ranges::find_if(kFrames, [&](const Frame& frame) {
-    return place.find(frame.file) != std::string_view::npos && place.ends_with(frame.function);
-  });
-  return found == kFrames.end() ? Writer::program : found->writer;
 }
 
 // What a process says when another one ended first; whose own words say more.

@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t kSearchedEnd = 64 * 1024;  // bytes
 constexpr std::size_t kShownLines = 10;
 constexpr std::string_view kTraceback = "Traceback";
+// Of a process that the rank has started: the rank itself goes on.
+constexpr std::string_view kCrashOfProcess = "Fatal Python error: ";
 // As Python ends after an exception that nobody caught.
 constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
 
@@ -33,11 +35,12 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
   std::vector<EarlierError> errors;
   for (const LogOfRank& of : logs) {
     const std::string text = read_log_end(of.end.log, kSearchedEnd, of.end.size);
-    if (text.find(kTraceback) == std::string::npos) continue;
+    if (text.find(kTraceback) == std::string::npos && text.find(kCrashOfProcess) == std::string::npos) continue;
     const LogCause cause = find_log_cause(text, kUncaught, script);
     const std::string error = own_error(cause);
-    if (cause.place.empty() || error.empty() || is_victim(text, script)) continue;
-    const bool is_caught = of.ended || of.went_on || may_be_caught(text, script);
+    const bool crashed = cause.what.starts_with(kCrashOfProcess);
+    if ((cause.place.empty() && !crashed) || error.empty() || is_victim(text, script)) continue;
+    const bool is_caught = of.ended || of.went_on || (!crashed && may_be_caught(text, script));
     if (std::chrono::nanoseconds(of.silent) > kFreshError && is_caught) continue;
     if (log_of_failed.find(error.substr(0, error.rfind(" ("))) != std::string_view::npos) continue;
     const bool is_known = std::ranges::any_of(errors, [&](const EarlierError& known) {

@@ -10,8 +10,9 @@
 
 namespace fleetrun::launch {
 
-// In the logs of the ranks that had not failed when the first one did: a traceback that is not about another process, and after which the rank
-// has not worked. If the rank may have caught the exception and only printed it, the traceback counts only while it is fresh.
+// In the logs of the ranks that had not failed when the first one did: a traceback that is not about another process, or the crash of a process
+// that the rank has started, after which the rank has not worked. If the rank may have caught the exception and only printed it, the traceback
+// counts only while it is fresh.
 // `script`: see script_of(). `log_of_failed`: the ends of the logs of the rank that failed; an exception that is there, too, is not the cause.
 std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script,
                                                std::string_view log_of_failed);

@@ -1,0 +1,70 @@
+#include "launch/evidence/children.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+namespace fleetrun::launch {
+namespace {
+
+// "/home/me/train.py:12, in main" of a line of faulthandler; "" of other lines.
+std::string place_in_stack(const std::string& line) {
+  static const re2::RE2 pattern(R"re(  File "([^"]+)", line (\d+) in (\S+)$)re");
+  std::string file, number, function;
+  if (!re2::RE2::PartialMatch(line, pattern, &file, &number, &function)) return "";
+  return fmt::format("{}:{}, in {}", file, number, function);
+}
+
+}  // namespace
+
+Writer writer_in_frame(std::string_view place) {
+  struct Frame {
+    std::string_view file, function;
+    Writer writer;
+  };
+  constexpr std::array<Frame, 4> kFrames = {{
+      {"/multiprocessing/process.py:", ", in _bootstrap", Writer::process},
+      {"/multiprocessing/spawn.py:", ", in spawn_main", Writer::worker},
+      {"/concurrent/futures/process.py:", ", in _process_worker", Writer::worker},
+      {"/torch/utils/data/_utils/worker.py:", ", in _worker_loop", Writer::worker},
+  }};
+  const auto found = std::ranges::find_if(kFrames, [&](const Frame& frame) {
+    return place.find(frame.file) != std::string_view::npos && place.ends_with(frame.function);
+  });
+  return found == kFrames.end() ? Writer::program : found->writer;
+}
+
+// The inner frames of a worker come first: those of its pool stand above those of multiprocessing.
+Writer writer_of_crash(const LogLines& log, const Finding& message) {
+  for (std::size_t line = message.end - 1; line < log.lines.size(); ++line) {
+    const std::string place = place_in_stack(log.lines[line]);
+    if (place.empty()) break;
+    if (const Writer writer = writer_in_frame(place); writer != Writer::program) return writer;
+  }
+  return Writer::program;
+}
+
+bool is_crash(const Finding& finding) {
+  if (finding.is_traceback()) return false;
+  const bool aborts = (finding.endings & kAbort) != 0 && finding.weight <= Weight::last_words;
+  return aborts || (finding.endings & kCrash) != 0;
+}
+
+bool is_about_a_child(std::string_view exception) {
+  return exception.find("ChildFailedError") != std::string_view::npos ||
+         exception.find("CalledProcessError") != std::string_view::npos;
+}
+
+bool says_no_more_than_child_ended(const LogCause& cause) {
+  const std::string_view name = std::string_view(cause.what).substr(0, cause.what.find(": "));
+  if (name.ends_with("BrokenProcessPool")) return cause.from.empty();
+  return cause.what.starts_with("RuntimeError: DataLoader worker (pid") &&
+         cause.what.find("exited unexpectedly") != std::string::npos &&
+         cause.from.find("is killed by signal") == std::string::npos;
+}
+
+}  // namespace fleetrun::launch
