@@ -35,7 +35,8 @@ std::optional<EarlierError> find_earlier_error(const LastWords& words, std::stri
   std::vector<EarlierError> errors;
   for (const LogOfRank& of : logs) {
     const std::string text = read_log_end(of.end.log, kSearchedEnd, of.end.size);
-    if (text.find(kTraceback) == std::string::npos && text.find(kCrashOfProcess) == std::string::npos) continue;
+    if (text.find(kTraceback) == std::string::npos && text.find(kCrashOfProcess) == std::string::npos)
+      continue;
     const LogCause cause = find_log_cause(text, kUncaught, script);
     const std::string error = own_error(cause);
     const bool crashed = cause.what.starts_with(kCrashOfProcess);
