@@ -72,6 +72,16 @@ constexpr std::size_t kMostReportBytes = 16 << 20;  // of log/train.json; ours h
 
 bool speaks_for_fleetrun = false;  // the user typed `fleetrun`, which has become this program
 
+// Where std::cout and std::cerr write. They live longer than both.
+SteadyOutput& output() {
+  static auto* const stream = new SteadyOutput(STDOUT_FILENO);
+  return *stream;
+}
+SteadyOutput& error_output() {
+  static auto* const stream = new SteadyOutput(STDERR_FILENO);
+  return *stream;
+}
+
 // Who speaks in an error: "rank 3", or the program itself when no launcher told it its rank.
 std::string who() {
   if (speaks_for_fleetrun) return "fleetrun";
@@ -101,7 +111,7 @@ void run_export(const std::vector<std::string>& arguments) {
 // At once and with nothing torn down: the other ranks learn of an error by our end, and must not end before us, or they
 // would be taken for the cause.
 [[noreturn]] void leave(const std::string& words, int code) {
-  std::fputs(words.c_str(), stderr);
+  std::cerr << words << std::flush;
   std::cout.flush();
   std::fflush(nullptr);
   std::_Exit(code);
@@ -164,6 +174,13 @@ runtime::TrainReport train(const runtime::JobWith& job_with, comm::World& world,
   return runtime::run_job(tuned, world, page, std::cout, std::move(device));
 }
 
+// Stays mapped to the end: what the log does not take of std::cout and std::cerr goes there.
+ProgressPage& inherited_page(int fd) {
+  static ProgressPage* const page = map_inherited_progress_page(fd).release();
+  for (SteadyOutput* const stream : {&output(), &error_output()}) stream->keep_lost_in(page->lost_text());
+  return *page;
+}
+
 // `world` is the caller's: an error leaves it connected.
 void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (arguments.empty()) throw Error(ErrorKind::usage, "no job file given; wanted fleetrun-worker JOB.json");
@@ -182,19 +199,19 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
     throw Error(ErrorKind::usage, "wanted fleetrun-worker --eval FOLDER JOB.json");
   const auto file = arguments.begin() + (tunes || evaluates ? 2 : 0);
   const RankEnv env = read_rank_env(Environment::of_this_process());
-  const ProgressPagePtr page = map_inherited_progress_page(env.progress_fd);
+  ProgressPage& page = inherited_page(env.progress_fd);
   const runtime::JobWith job_with = read_job(env, *file, {file + 1, arguments.end()});
   job_with({});  // its mistakes are reported before the ranks meet
 
   take_signals_on_own_thread();
-  page->phase = Phase::joining;
-  page->beat();
+  page.phase = Phase::joining;
+  page.beat();
   world = comm::join_world(env);
-  if (tunes) return run_tune(arguments[1], job_with, world, *page);
-  if (evaluates) return run_eval(arguments[1], *file, job_with({}), world, *page);
-  const runtime::TrainReport report = train(job_with, world, *page);
+  if (tunes) return run_tune(arguments[1], job_with, world, page);
+  if (evaluates) return run_eval(arguments[1], *file, job_with({}), world, page);
+  const runtime::TrainReport report = train(job_with, world, page);
   if (env.rank == 0) tell(report, world);
-  page->is_done = !report.stopped;
+  page.is_done = !report.stopped;
   if (!report.unsaved.empty())
     throw Error(
         ErrorKind::io,
@@ -229,9 +246,8 @@ void end_by_library() {
 int main(int argc, char** argv) {
   fleetrun::open_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that ulimit -f forbids is an error that names it
-  static fleetrun::SteadyOutput* const output =
-      new fleetrun::SteadyOutput(STDOUT_FILENO);  // lives longer than std::cout
-  std::cout.rdbuf(output);
+  std::cout.rdbuf(&fleetrun::output());
+  std::cerr.rdbuf(&fleetrun::error_output());
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   fleetrun::install_crash_trace(fleetrun::who());
   std::atexit(fleetrun::end_by_library);

@@ -18,7 +18,9 @@
 namespace fleetrun {
 namespace {
 
-constexpr std::size_t kMappedBytes = ProgressPage::kBytes + sizeof(FlightRecords);
+constexpr std::size_t kPlaceOfLostText = ProgressPage::kBytes + sizeof(FlightRecords);
+static_assert(kPlaceOfLostText % alignof(LostText) == 0);
+constexpr std::size_t kMappedBytes = kPlaceOfLostText + sizeof(LostText);
 
 ProgressPage* map_page(int fd, int flags) {
   void* memory = ::mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, flags, fd, 0);
@@ -86,6 +88,10 @@ void ProgressPage::carry_over_to(ProgressPage& next) const {
 
 FlightRecords& ProgressPage::records() {
   return *reinterpret_cast<FlightRecords*>(reinterpret_cast<std::byte*>(this) + kBytes);
+}
+
+LostText& ProgressPage::lost_text() {
+  return *reinterpret_cast<LostText*>(reinterpret_cast<std::byte*>(this) + kPlaceOfLostText);
 }
 
 void Unmap::operator()(ProgressPage* page) const { ::munmap(page, kMappedBytes); }

@@ -1,5 +1,5 @@
 // One page of shared memory per rank: the worker writes where it is, the launcher reads. After it lie the records
-// of the rank's collectives. The memfd is made by the launcher and inherited by the worker (RankEnv::progress_fd).
+// of the rank's collectives, and the text that its log did not take. The memfd is made by the launcher and inherited by the worker (RankEnv::progress_fd).
 #pragma once
 #include <array>
 #include <atomic>
@@ -11,6 +11,7 @@
 
 #include "base/run/flight_record.h"
 #include "base/run/time_use.h"
+#include "base/system/lost_text.h"
 #include "base/system/nvml.h"
 #include "base/system/unique_fd.h"
 
@@ -48,7 +49,7 @@ class GpuLoadPage {
 
 // Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
 struct ProgressPage {
-  static constexpr std::uint64_t kMagic = 0x42656761506e7552;  // "RunPageB"
+  static constexpr std::uint64_t kMagic = 0x43656761506e7552;  // "RunPageC"
   static constexpr std::size_t kBytes = 4096;
 
   std::atomic<std::uint64_t> magic{kMagic};
@@ -92,6 +93,7 @@ struct ProgressPage {
 
   // Of a page that was mapped as below; memory that nobody writes to is never taken.
   FlightRecords& records();
+  LostText& lost_text();
 };
 static_assert(sizeof(ProgressPage) <= ProgressPage::kBytes);
 static_assert(std::atomic<double>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);

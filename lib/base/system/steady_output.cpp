@@ -18,6 +18,11 @@ constexpr std::size_t kMostWaiting = 4096;  // bytes
 
 }  // namespace
 
+void SteadyOutput::keep_lost_in(LostText& kept) {
+  const std::lock_guard lock(mutex_);
+  kept_ = &kept;
+}
+
 SteadyOutput::int_type SteadyOutput::overflow(int_type character) {
   if (traits_type::eq_int_type(character, traits_type::eof())) return traits_type::not_eof(character);
   const char one = traits_type::to_char_type(character);
@@ -46,6 +51,7 @@ void SteadyOutput::write_waiting() {
   const bool has_room = lost_ == 0 || waiting_.empty() || say_what_was_lost();
   const std::size_t written = has_room ? write_some(waiting_) : 0;
   lost_ += waiting_.size() - written;
+  if (kept_ != nullptr) kept_->add(std::string_view(waiting_).substr(written));
   waiting_.clear();
 }
 

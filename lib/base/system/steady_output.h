@@ -6,11 +6,16 @@
 #include <streambuf>
 #include <string>
 
+#include "base/system/lost_text.h"
+
 namespace fleetrun {
 
 class SteadyOutput : public std::streambuf {
  public:
   explicit SteadyOutput(int fd) : fd_(fd) {}  // the caller keeps it
+
+  // What is lost from now on goes there. The caller keeps `kept`.
+  void keep_lost_in(LostText& kept);
 
  protected:
   int_type overflow(int_type character) override;
@@ -28,6 +33,7 @@ class SteadyOutput : public std::streambuf {
   std::string waiting_;
   std::size_t lost_ = 0;  // bytes since the last that were written
   int problem_ = 0;       // errno of the last write that failed
+  LostText* kept_ = nullptr;
 };
 
 }  // namespace fleetrun

@@ -125,10 +125,28 @@ std::string with_host(const std::string& path, const ExitReport& report) {
   return path + (alone ? "" : " on " + report.host);
 }
 
-std::string quote_log(const std::string& path, const std::vector<std::string>& lines) {
-  std::string text = fmt::format("fleetrun: the last lines of {}:\n", path);
+std::string indented(const std::vector<std::string>& lines) {
+  std::string text;
   for (const std::string& line : lines) text += fmt::format("    {}\n", line);
   return text;
+}
+
+std::string quote_log(const std::string& path, const std::vector<std::string>& lines) {
+  return fmt::format("fleetrun: the last lines of {}:\n", path) + indented(lines);
+}
+
+std::string lost_lines_text(const ExitReport& report) {
+  const auto& [rank, lines] = report.lost_lines;
+  if (lines.empty()) return "";
+  return fmt::format("fleetrun: the last lines of rank {} that its log had no room for:\n",
+                     report.verdict.number_of(rank)) +
+         indented(lines);
+}
+
+JsonValue lost_lines_json(const ExitReport& report) {
+  const auto& [rank, lines] = report.lost_lines;
+  if (lines.empty()) return {};
+  return JsonValue::object({{"rank", report.verdict.number_of(rank)}, {"last_lines", lines}});
 }
 
 std::string last_lines_text(const ExitReport& report, std::size_t rank) {
@@ -137,7 +155,9 @@ std::string last_lines_text(const ExitReport& report, std::size_t rank) {
     return fmt::format("fleetrun: {} cannot be read: {}\n", log, describe_errno(report.log_problem));
   if (report.last_lines.empty()) return fmt::format("fleetrun: {} is empty\n", log);
   if (report.error_was_shown)
-    return fmt::format("fleetrun: the error is above; {} has all that the rank wrote\n", log);
+    return report.log_disk_full
+               ? "fleetrun: the error is above\n"
+               : fmt::format("fleetrun: the error is above; {} has all that the rank wrote\n", log);
   const OtherLog& other = report.other_log;
   return quote_log(log, report.last_lines) +
          (other.last_lines.empty() ? "" : quote_log(with_host(other.path, report), other.last_lines));
@@ -182,9 +202,7 @@ std::string roll_call_of_all_nodes(const ExitReport& report) {
   if (!report.whole || report.whole->roll_call.size() <= report.roll_call.size()) return "";
   const auto cause = cause_called(report.whole->cause);
   if (!cause || !is_of_all_ranks(*cause)) return "";  // the roll was called earlier
-  std::string text = "fleetrun: what the ranks of all nodes were doing:\n";
-  for (const std::string& line : report.whole->roll_call) text += fmt::format("    {}\n", line);
-  return text;
+  return "fleetrun: what the ranks of all nodes were doing:\n" + indented(report.whole->roll_call);
 }
 
 std::string describe_spawn_error(int error) {
@@ -255,11 +273,11 @@ std::string describe_end(const ExitReport& report) {
   std::string sentence = "fleetrun: " + describe_cause(report.verdict, report.command);
   switch (facts_of(report.verdict.cause).report) {
     case ExitCause::Report::nothing:
-      return sentence + "\n" + earlier_error_text(report);
+      return sentence + "\n" + earlier_error_text(report) + lost_lines_text(report);
     case ExitCause::Report::start:
       return sentence + "\n" + fact_lines(report);
     case ExitCause::Report::death:
-      return sentence + death_text(report);
+      return sentence + death_text(report) + lost_lines_text(report);
   }
   return sentence;
 }
@@ -316,7 +334,7 @@ std::string describe_killed(const Verdict& verdict) {
 std::string describe(const ExitReport& report) {
   const Verdict& verdict = report.verdict;
   const bool all_well = report.whole ? report.whole->exit_code == 0 : verdict.cause == Cause::finished;
-  if (all_well) return "";
+  if (all_well) return lost_lines_text(report);
   const bool is_told_by_other =
       report.whole && !(report.error_was_shown && report.whole->block == describe_end_elsewhere(report));
   std::string text = is_told_by_other ? report.whole->block : describe_end(report);
@@ -378,6 +396,7 @@ JsonValue report_value(const ExitReport& report) {
       {"collectives", comparisons_json(report.collectives)},
       {"step", report.step},
       {"log_disk_full", report.log_disk_full},
+      {"lost_lines", lost_lines_json(report)},
       {"crash_loop", verdict.crash_loop},
       {"earlier_attempts", attempts_json(report.attempts)},
       {"stand_stills", stand_stills_json(report.stand_stills)},

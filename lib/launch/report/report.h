@@ -80,6 +80,12 @@ struct OtherLog {
   std::vector<std::string> last_lines;
 };
 
+// What a rank of a job could not write to its log.
+struct LostLines {
+  int rank = 0;                         // of this node
+  std::vector<std::string> last_lines;  // empty: nothing was lost
+};
+
 struct ExitReport {
   std::string run_id, job_id, host;
   std::vector<std::string> command;  // of a worker
@@ -100,6 +106,7 @@ struct ExitReport {
   CollectiveRecords collectives;      // of the embedded runtime: as the roll was called, or at the end
   std::optional<std::uint64_t> step;  // of the first failure, when the embedded runtime told
   bool log_disk_full = false;         // during the run: lines of logs are missing
+  LostLines lost_lines;               // of the first failure, or of the first rank that has lost some
   std::vector<StandStillRecord> stand_stills;
   std::vector<StragglerRecord> stragglers;  // on the first node of several: of all nodes; on the others: none
   std::map<int, AttemptStart> starts;       // of the attempts of a job
@@ -115,7 +122,7 @@ struct ExitReport {
   bool has_ended() const { return ended.steady != TimePoint(); }
 };
 
-// The block on stderr: what failed and where to look. Empty when all went well.
+// The block on stderr: what failed and where to look. When all went well, only lines that had no room in a log.
 std::string describe(const ExitReport& report);
 
 // One line, the moment the first failure is noticed: "rank 1 exited with code 3".

@@ -73,6 +73,17 @@ AttemptStart start_of_attempt(const RunState& state) {
   return parts;
 }
 
+// Of the rank that failed first. If there is none, or it has lost nothing: of the first rank that has lost some.
+void fill_lost_lines(const RunState& state, ExitReport& report) {
+  report.lost_lines = {};
+  for (int rank = 0; rank < std::ssize(state.pages); ++rank) {
+    const bool failed = rank == state.verdict.rank;
+    if (!failed && !report.lost_lines.last_lines.empty()) continue;
+    const std::string text = state.pages[static_cast<std::size_t>(rank)]->lost_text().read();
+    if (!text.empty()) report.lost_lines = {rank, last_lines(text, kOtherLines)};
+  }
+}
+
 void fill_earlier_error(const LastWords& words, std::string_view log_of_failed, ExitReport& report) {
   report.earlier_error = find_earlier_error(words, script_of(report.command), log_of_failed);
   if (!report.earlier_error) return;
@@ -162,6 +173,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   report.workers = state.workers;
   if (!state.pages.empty()) report.starts[state.verdict.attempt] = start_of_attempt(state);
   fill_survivors(state, report);
+  fill_lost_lines(state, report);
   report.last_lines.clear();
   report.other_log = {};
   report.evidence = {};
@@ -253,6 +265,7 @@ void fill_end_before_restart(const Verdict& verdict, ExitReport& report) {
   report.verdict = verdict;
   report.evidence = {};
   report.last_lines.clear();
+  report.lost_lines = {};
   report.other_log = {};
   report.step.reset();
 }

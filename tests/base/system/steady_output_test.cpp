@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <memory>
 #include <ostream>
 
 #include <doctest/doctest.h>
@@ -34,6 +35,19 @@ TEST_CASE(
   CHECK(
       folder.read("log") ==
       "step 1\n\n[14 bytes of this output could not be written here: No space left on device (errno 28)]\nstep 4\n");
+}
+
+TEST_CASE("hunt 145: what a full disk did not take of two streams is kept, in the order of writing") {
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  SteadyOutput first(full.get()), second(full.get());
+  const auto lost = std::make_unique<LostText>();
+  first.keep_lost_in(*lost);
+  second.keep_lost_in(*lost);
+  std::ostream out(&first), errors(&second);
+  out << "step 1" << std::endl;
+  errors << "rank 0: error: no room" << std::endl;
+  out << "step 2" << std::endl;
+  CHECK(lost->read() == "step 1\nrank 0: error: no room\nstep 2\n");
 }
 
 TEST_CASE("text without an end of line is written when the stream is flushed") {
