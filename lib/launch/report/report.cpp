@@ -359,6 +359,9 @@ std::string describe(const ExitReport& report) {
   if (verdict.crash_loop)
     text +=
         fmt::format("fleetrun: gave up after {} attempts: restarting does not help\n", verdict.attempt + 1);
+  if (verdict.restart_stopped_by != 0)
+    text += fmt::format("fleetrun: no restart, because of {} while the ranks ended\n",
+                        describe_signal(verdict.restart_stopped_by));
   for (const std::string& process : report.survivors)
     text += fmt::format("fleetrun: still there after SIGKILL: {}\n", process);
   return text + report.going_on;

@@ -170,6 +170,7 @@ Actions Supervisor::obey(int signal, TimePoint now) {
 Actions Supervisor::end_by_signal(int signal, TimePoint now) {
   restarts_.forbid();
   suspended_ = false;
+  if (restart_in_ && stopping()) verdict_.restart_stopped_by = signal;
   restart_in_.reset();
   const bool asked_before = asked_by_ != 0;
   if (!asked_before) asked_by_ = signal;
@@ -195,6 +196,7 @@ Actions Supervisor::take_for_stop(int signal, TimePoint now) {
   verdict_.ranks.at(static_cast<std::size_t>(*verdict_.rank)).role = Role::stopped;
   verdict_.rank.reset();
   verdict_.crash_loop = false;
+  verdict_.restart_stopped_by = 0;
   verdict_.signal = signal;
   set_cause(Cause::stopped, kSignalExitCode + signal);
   Actions actions = clocks_.stand_still() ? go_on(now) : Actions();  // what does not run will never end

@@ -82,6 +82,8 @@ TEST_CASE("an error that the console has shown is not shown again") {
   CHECK(describe(report).find("fleetrun: it ran: train --name 'a b'\n"
                               "fleetrun: the error is above; log/workerlog.1 has all that the rank wrote\n"
                               "fleetrun: rank 2 ") != std::string::npos);
+  report.log_disk_full = true;
+  CHECK(describe(report).find("fleetrun: the error is above\nfleetrun: rank 2 ") != std::string::npos);
 }
 
 TEST_CASE("row 'signal KILL --rank 1': who had the signal sent through us is said") {
@@ -231,6 +233,24 @@ TEST_CASE("earlier attempts and a crash loop are reported") {
   CHECK(json["crash_loop"] == true);
   CHECK(json["earlier_attempts"][0]["message"] == "rank 0 exited with code 3");
   CHECK(json["earlier_attempts"][0]["logs"] == "log/attempt-0");
+}
+
+TEST_CASE("hunt 144: a signal that came instead of a restart is told") {
+  ExitReport report = failed_report();
+  report.verdict.restart_stopped_by = SIGTERM;
+  CHECK(describe(report).find("fleetrun: no restart, because of SIGTERM (15) while the ranks ended\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("hunt 145: lines that a full log disk did not take are told, also when all went well") {
+  ExitReport report = report_of(2);
+  report.lost_lines = {.rank = 1, .last_lines = {"trained 40 epochs"}};
+  CHECK(describe(report) ==
+        "fleetrun: the last lines of rank 1 that its log had no room for:\n    trained 40 epochs\n");
+  const auto json = nlohmann::json::parse(report_json(report));
+  CHECK(json["lost_lines"]["rank"] == 1);
+  CHECK(json["lost_lines"]["last_lines"][0] == "trained 40 epochs");
+  CHECK(nlohmann::json::parse(report_json(report_of(2)))["lost_lines"].is_null());
 }
 
 TEST_CASE("slow ranks are reported with their host, phase and factor") {

@@ -230,6 +230,7 @@ TEST_CASE(
   CHECK(supervisor.must_not_restart(at(1s)));
   CHECK(supervisor.on(SignalReceived{SIGINT}, at(2s)) == Actions{Kill{1}, WakeAt{at(3s)}});
   CHECK(supervisor.verdict().exit_code == 3);
+  CHECK(supervisor.verdict().restart_stopped_by == SIGINT);
 }
 
 TEST_CASE("without the front process everything is killed at once") {
