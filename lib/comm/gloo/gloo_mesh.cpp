@@ -53,7 +53,7 @@ class PrefixedStore : public gloo::rendezvous::Store {
   }
   std::vector<char> get(const std::string& key) override {
     const std::string value = store_.get(prefix_ + key, deadline_);
-    const std::vector<char> ends(value.begin(), value.end());
+    std::vector<char> ends(value.begin(), value.end());
     if (const auto peer = rank_in(key))
       connecting_ = MissingLink{*peer, end_for(*peer, own_ends_, rank_), end_for(rank_, ends, *peer)};
     return ends;
