@@ -228,7 +228,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int size, ncclUniqueId id,
   if (shared == MAP_FAILED) return ncclSystemError;
   comm->shared = static_cast<std::byte*>(shared);
   comm->lock();
-  ++comm->head().arrivals;
+  // Nobody needs the name any more, and a rank that is killed could not remove it.
+  if (++comm->head().arrivals == static_cast<std::uint64_t>(size)) ::shm_unlink(id.internal);
   *made = reinterpret_cast<ncclComm_t>(new std::shared_ptr<ncclComm>(comm));
   return ncclInProgress;
 }
