@@ -174,11 +174,11 @@ runtime::TrainReport train(const runtime::JobWith& job_with, comm::World& world,
   return runtime::run_job(tuned, world, page, std::cout, std::move(device));
 }
 
-// Stays mapped to the end: what the log does not take of std::cout and std::cerr goes there.
-ProgressPage& inherited_page(int fd) {
-  static ProgressPage* const page = map_inherited_progress_page(fd).release();
-  for (SteadyOutput* const stream : {&output(), &error_output()}) stream->keep_lost_in(page->lost_text());
-  return *page;
+// Text of std::cout and std::cerr that the log does not take goes to the page. So the page stays mapped to the end.
+ProgressPage& page_that_keeps_lost_text(int fd) {
+  ProgressPage& page = *map_inherited_progress_page(fd).release();
+  for (SteadyOutput* const stream : {&output(), &error_output()}) stream->keep_lost_in(page.lost_text());
+  return page;
 }
 
 // `world` is the caller's: an error leaves it connected.
@@ -199,7 +199,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
     throw Error(ErrorKind::usage, "wanted fleetrun-worker --eval FOLDER JOB.json");
   const auto file = arguments.begin() + (tunes || evaluates ? 2 : 0);
   const RankEnv env = read_rank_env(Environment::of_this_process());
-  ProgressPage& page = inherited_page(env.progress_fd);
+  ProgressPage& page = page_that_keeps_lost_text(env.progress_fd);
   const runtime::JobWith job_with = read_job(env, *file, {file + 1, arguments.end()});
   job_with({});  // its mistakes are reported before the ranks meet
 

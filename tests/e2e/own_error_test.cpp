@@ -144,9 +144,8 @@ TEST_CASE(
                 result.err);
 }
 
-// multiprocessing.Pool starts another worker, and map() waits for the result of the first one for ever.
-TEST_CASE("hunt 140: the report of a hang has the crash of a process that the rank waits for") {
-  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+// multiprocessing.Pool starts another worker, and map() waits for the result of the first one for ever. `after`: what rank 1 does in place of that.
+ChildResult run_with_crash(const std::string& after) {
   const Launch launch;
   launch.folder.write("train.py",
                       "import ctypes, multiprocessing, os, time, traceback\n"
@@ -156,13 +155,28 @@ TEST_CASE("hunt 140: the report of a hang has the crash of a process that the ra
                       "    try: open('settings')\n"
                       "    except OSError: traceback.print_exc()\n"
                       "    for step in range(20): print('step', step, 'loss 0.1')\n"
-                      "    with multiprocessing.Pool(1) as pool: pool.map(decode, [0])\n");
-  const ChildResult result = launch.run_words({"--nproc_per_node=2", "--hang_timeout=2", "train.py"});
+                      "    " +
+                          after + "\n");
+  return launch.run_words({"--nproc_per_node=2", "--hang_timeout=5", "train.py"});
+}
+
+TEST_CASE("hunt 140: the report of a hang has the crash of a process that the rank waits for") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const ChildResult result = run_with_crash("with multiprocessing.Pool(1) as pool: pool.map(decode, [0])");
   CHECK(result.code == 75);
   CHECK_MESSAGE(contains(result.err,
                          "fleetrun: rank 1 had written an error before: "
                          "Fatal Python error: Segmentation fault ("),
                 result.err);
+}
+
+TEST_CASE("the report of a hang has no crash of a process after which the rank went on") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const ChildResult result = run_with_crash(
+      "crash = multiprocessing.Process(target=decode, args=[0]); crash.start(); crash.join(); "
+      "[print('step', step) for step in range(3)]; time.sleep(60)");
+  CHECK(result.code == 75);
+  CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
 }
 
 }  // namespace

@@ -112,10 +112,10 @@ ProgressPagePtr map_new_progress_page(int fd) {
 ProgressPagePtr map_inherited_progress_page(int fd) {
   if (fd < 0) return ProgressPagePtr(new (map_page(-1, MAP_PRIVATE | MAP_ANONYMOUS)) ProgressPage);
   struct stat facts {};
-  if (::fstat(fd, &facts) != 0 || static_cast<std::size_t>(facts.st_size) < kMappedBytes)
+  if (::fstat(fd, &facts) != 0 || static_cast<std::size_t>(facts.st_size) < ProgressPage::kBytes)
     throw Error(ErrorKind::protocol, fmt::format("descriptor {} is not a progress page of the launcher", fd));
   ProgressPagePtr page(map_page(fd, MAP_SHARED));
-  if (page->magic.load() != ProgressPage::kMagic)
+  if (page->magic.load() != ProgressPage::kMagic || static_cast<std::size_t>(facts.st_size) < kMappedBytes)
     throw Error(ErrorKind::protocol, "the progress page was made by another version of fleetrun");
   return page;
 }

@@ -1,5 +1,5 @@
-// One page of shared memory per rank: the worker writes where it is, the launcher reads. After it lie the records
-// of the rank's collectives, and the text that its log did not take. The memfd is made by the launcher and inherited by the worker (RankEnv::progress_fd).
+// One page of shared memory per rank: the worker writes where it is, the launcher reads. After it lie the records of the rank's collectives, and
+// the text that its log did not take. The launcher makes the memfd, and the worker inherits it (RankEnv::progress_fd).
 #pragma once
 #include <array>
 #include <atomic>

@@ -1,5 +1,5 @@
-// The end of what a program could not write to its output, such as to a log on a full disk. Lies in memory that starts as zeros; another process
-// reads it when the program has ended.
+// The end of the text that a program could not write to its output, such as to a log on a full disk. The memory of this object starts as zeros,
+// and another process reads it when the program has ended.
 #pragma once
 #include <array>
 #include <atomic>
@@ -12,13 +12,16 @@ namespace fleetrun {
 
 class LostText {
  public:
-  static constexpr std::size_t kBytes = 4096;  // that are kept
+  static constexpr std::size_t kBytes = 4096;  // more is not kept
 
-  void add(std::string_view text);  // from any thread
-  std::string read() const;         // without the part of a line that it begins with, if text was dropped
+  // From any thread. Returns the place at which the text ends: the bytes that were added so far.
+  std::uint64_t add(std::string_view text);
+  void forget_before(std::uint64_t place);
+  // Without the first part of a line, if the part before it is no longer kept.
+  std::string read() const;
 
  private:
-  std::atomic<std::uint64_t> added_;  // bytes, of which the last ones are kept
+  std::atomic<std::uint64_t> added_, forgotten_;
   std::array<std::atomic<char>, kBytes> kept_;
 };
 static_assert(std::atomic<char>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);

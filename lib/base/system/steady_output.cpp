@@ -18,9 +18,9 @@ constexpr std::size_t kMostWaiting = 4096;  // bytes
 
 }  // namespace
 
-void SteadyOutput::keep_lost_in(LostText& kept) {
+void SteadyOutput::keep_lost_in(LostText& lost) {
   const std::lock_guard lock(mutex_);
-  kept_ = &kept;
+  lost_text_ = &lost;
 }
 
 SteadyOutput::int_type SteadyOutput::overflow(int_type character) {
@@ -51,8 +51,15 @@ void SteadyOutput::write_waiting() {
   const bool has_room = lost_ == 0 || waiting_.empty() || say_what_was_lost();
   const std::size_t written = has_room ? write_some(waiting_) : 0;
   lost_ += waiting_.size() - written;
-  if (kept_ != nullptr) kept_->add(std::string_view(waiting_).substr(written));
+  if (lost_text_ != nullptr && written < waiting_.size()) keep_lines_from(written);
   waiting_.clear();
+}
+
+// The whole line, also if a part of it was written.
+void SteadyOutput::keep_lines_from(std::size_t place) {
+  const std::string_view text = waiting_;
+  const std::size_t line = place == 0 ? 0 : text.rfind('\n', place - 1) + 1;
+  end_of_lost_ = lost_text_->add(text.substr(line));
 }
 
 bool SteadyOutput::say_what_was_lost() {
@@ -60,6 +67,7 @@ bool SteadyOutput::say_what_was_lost() {
                                        plural(lost_, "byte"), describe_errno(problem_));
   if (write_some(note) < note.size()) return false;
   lost_ = 0;
+  if (lost_text_ != nullptr) lost_text_->forget_before(end_of_lost_);
   return true;
 }
 

@@ -184,8 +184,7 @@ bool says_that_peer_left(const std::string& gloo_says) {
 // Gloo names its own source files, and ports with their bytes in another order.
 std::string why_no_connection(const std::string& gloo_says, Deadline deadline) {
   if (gloo_says.find("imeout") != std::string::npos)
-    return fmt::format("no answer in {:g} s (a firewall may close the ports of the ranks)",
-                       deadline.total_seconds());
+    return fmt::format("no answer in {:g} s", deadline.total_seconds());
   if (says_that_peer_left(gloo_says)) return "the other end closed it";
   const std::size_t colon = gloo_says.rfind(": ");
   return colon == std::string::npos ? gloo_says : gloo_says.substr(colon + 2);
@@ -231,6 +230,13 @@ void meet(const MeshOptions& options, const std::string& name, const std::string
   }
 }
 
+std::string what_next(const std::string& problem, Deadline deadline) {
+  const bool may_be_blocked = problem.find("no answer") != std::string::npos;
+  const auto left = std::chrono::ceil<std::chrono::seconds>(deadline.remaining());
+  return fmt::format("{}; trying again for {} s",
+                     may_be_blocked ? "; a firewall may block the ports of the ranks" : "", left.count());
+}
+
 }  // namespace
 
 Mesh connect_mesh(const MeshOptions& options, Deadline deadline) {
@@ -248,9 +254,7 @@ Mesh connect_mesh(const MeshOptions& options, Deadline deadline) {
     problem = fmt::format("connecting with the others, try {}: {}", round, *found);
     std::this_thread::sleep_for(std::min(kFirstPause * (1 << std::min(round - 1, 5)), deadline.remaining()));
     if (deadline.passed()) throw Error(ErrorKind::temporary, fmt::format("{}: {}", who, problem));
-    if (options.party.rank != 0) continue;
-    const auto left = std::chrono::ceil<std::chrono::seconds>(deadline.remaining());
-    log_line(who, fmt::format("{}; trying again for up to {} s", problem, left.count()));
+    if (options.party.rank == 0) log_line(who, problem + what_next(problem, deadline));
   }
 }
 

@@ -11,6 +11,9 @@
 namespace fleetrun::launch {
 namespace {
 
+// As of "terminate called ...": its what(), "Fatal Python error: Aborted", an empty line, and the headline of the stack.
+constexpr std::size_t kLinesBeforeStack = 6;
+
 // "/home/me/train.py:12, in main" of a line of faulthandler; "" of other lines.
 std::string place_in_stack(const std::string& line) {
   static const re2::RE2 pattern(R"re(  File "([^"]+)", line (\d+) in (\S+)$)re");
@@ -26,10 +29,11 @@ Writer writer_in_frame(std::string_view place) {
     std::string_view file, function;
     Writer writer;
   };
-  constexpr std::array<Frame, 4> kFrames = {{
+  constexpr std::array<Frame, 5> kFrames = {{
       {"/multiprocessing/process.py:", ", in _bootstrap", Writer::process},
       {"/multiprocessing/spawn.py:", ", in spawn_main", Writer::worker},
       {"/concurrent/futures/process.py:", ", in _process_worker", Writer::worker},
+      {"/loky/process_executor.py:", ", in _process_worker", Writer::worker},
       {"/torch/utils/data/_utils/worker.py:", ", in _worker_loop", Writer::worker},
   }};
   const auto found = std::ranges::find_if(kFrames, [&](const Frame& frame) {
@@ -38,13 +42,15 @@ Writer writer_in_frame(std::string_view place) {
   return found == kFrames.end() ? Writer::program : found->writer;
 }
 
-// The inner frames of a worker come first: those of its pool stand above those of multiprocessing.
+// The inner frames come first. So the frames of a pool come before those of multiprocessing, and tell a worker from another process.
 Writer writer_of_crash(const LogLines& log, const Finding& message) {
-  for (std::size_t line = message.end - 1; line < log.lines.size(); ++line) {
-    const std::string place = place_in_stack(log.lines[line]);
-    if (place.empty()) break;
-    if (const Writer writer = writer_in_frame(place); writer != Writer::program) return writer;
-  }
+  const auto place_at = [&](std::size_t line) {
+    return line < log.lines.size() ? place_in_stack(log.lines[line]) : "";
+  };
+  std::size_t line = message.end - 1;
+  while (line < message.end + kLinesBeforeStack && place_at(line).empty()) ++line;
+  for (; !place_at(line).empty(); ++line)
+    if (const Writer writer = writer_in_frame(place_at(line)); writer != Writer::program) return writer;
   return Writer::program;
 }
 

@@ -22,7 +22,7 @@ enum class Weight {
   echo,        // a child failed, which has mostly said why; only when there is not even a clue
 };
 
-// Of a traceback or a crash, as the outer frames show.
+// Who wrote a traceback or the stack of a crash, as its frames show.
 enum class Writer {
   program,  // or not known
   process,  // of multiprocessing, started by the program

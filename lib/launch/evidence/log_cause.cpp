@@ -147,28 +147,38 @@ class Judge {
     if (last != findings_.end() && !worked_on(log, *last, kLastWords)) last->end = log.lines.size();
   }
 
-  // The child that failed first may be why the rank failed.
-  const Finding* first_child_before(const Finding& finding) const {
-    const auto child =
-        std::find_if(findings_.rbegin(), findings_.rend(), [&](const Finding& other) {  // oldest one first
-          return other.first < finding.first && other.writer != Writer::program &&
-                 (other.weight <= Weight::last_words || is_crash(other)) && explains(other);
-        });
-    return child == findings_.rend() || finding.writer != Writer::program ? nullptr : &*child;
+  // The oldest finding before this one for which it holds. Null: there is none.
+  template <typename Predicate>
+  const Finding* oldest_before(const Finding& finding, Predicate holds) const {
+    const auto found = std::find_if(findings_.rbegin(), findings_.rend(), [&](const Finding& other) {
+      return other.first < finding.first && holds(other);
+    });
+    return found == findings_.rend() ? nullptr : &*found;
   }
 
-  const Finding* first_crash_before(const Finding& finding) const {
-    const auto crash = std::find_if(findings_.rbegin(), findings_.rend(), [&](const Finding& other) {
-      return other.first < finding.first && is_crash(other);
-    });
-    return crash == findings_.rend() ? nullptr : &*crash;
+  bool is_failed_child(const Finding& other) const {
+    return other.writer != Writer::program && (other.weight <= Weight::last_words || is_crash(other)) &&
+           explains(other);
+  }
+
+  // The child that failed first may be why the rank failed.
+  const Finding* first_child_before(const Finding& finding) const {
+    if (finding.writer != Writer::program) return nullptr;
+    return oldest_before(finding, [this](const Finding& other) { return is_failed_child(other); });
   }
 
   // If the finding says only that a process of the rank has ended, this returns why. Null: the finding says more, or the log has no reason.
-  const Finding* end_of_child(const Finding& finding, const Finding* child) const {
+  const Finding* end_of_child(const Finding& finding) const {
     if (!says_no_more_than_child_ended(finding.cause)) return nullptr;
-    if (child != nullptr) return child->writer == Writer::worker || is_crash(*child) ? child : nullptr;
-    return first_crash_before(finding);
+    const Finding* const worker = oldest_before(finding, [this](const Finding& other) {
+      return other.writer == Writer::worker && is_failed_child(other);
+    });
+    if (worker != nullptr) return worker;
+    return first_child_before(finding) != nullptr
+               ? nullptr
+               : oldest_before(finding, [](const Finding& other) {
+                   return is_crash(other) && other.writer != Writer::process;
+                 });
   }
 
   // An exception that nobody seems to have caught, and then a traceback without a headline: of an exit handler or a thread, or a part of the
@@ -193,8 +203,9 @@ class Judge {
 
   LogCause with_error_beside(const Finding& finding) const {
     LogCause cause = finding.cause;
+    cause.is_crash_of_child = is_crash(finding) && finding.writer != Writer::program;
     const Finding* const child = first_child_before(finding);
-    if (const Finding* const end = end_of_child(finding, child)) {
+    if (const Finding* const end = end_of_child(finding)) {
       cause = end->cause;
       cause.beside = fmt::format("then {}", describe(finding.cause));
     } else if (child != nullptr) {

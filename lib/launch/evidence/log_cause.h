@@ -23,7 +23,8 @@ struct LogCause {
   // Another error that belongs to it: "its Process-2 failed before: KeyError: 'x' (train.py:3, in read)", of a process that the rank has
   // started by Python's means; or "right before it, the log has ValueError: x".
   std::string beside;
-  std::string hint;  // what the user can do about it; mostly ""
+  std::string hint;                // what the user can do about it; mostly ""
+  bool is_crash_of_child = false;  // of a process that Python's multiprocessing has started
 };
 
 // `script`: the Python program that the rank runs (script_of()); "": another one, or unknown. `late`: bytes at the end of the log that were

@@ -51,7 +51,7 @@ constexpr std::array kTable = {
     Recogniser{": error: ", R"((\S+: error: .+))", R"(\1)", "", kExit, Weight::last_words, 2},  // of argparse
     // CUDA, NCCL, PaddlePaddle, MPI, PyTorch's launcher
     Recogniser{"Assertion `", R"((\S+\.cuh?):(\d+): .*Assertion `(.*)` failed)", R"(assertion on the GPU failed: \3)", R"(\1:\2)", kExit | kAbort, Weight::clue},
-    Recogniser{"CUDA out of memory", R"((CUDA out of memory.*))", R"(\1)", "", kExit | kAbort, Weight::clue},  // of PyTorch, also where the program caught it
+    Recogniser{"CUDA out of memory", R"((CUDA out of memory\. Tried to allocate .+))", R"(\1)", "", kExit | kAbort, Weight::clue},  // of PyTorch, also where the program caught it
     Recogniser{"CUDA error", R"((CUDA error(?: at|:| \d).+))", R"(\1)", "", kExit | kAbort, Weight::clue},
     Recogniser{"Cuda failure", R"((Cuda failure.+))", R"(\1)", "", kExit | kAbort, Weight::clue},
     Recogniser{"NCCL WARN ", R"(NCCL WARN (.+))", R"(NCCL: \1)", "", kExit | kAbort, Weight::clue},

@@ -53,8 +53,8 @@ void LogDisk::look() {
   if (why == told_ && Clock::now() - told_at_ < kTellEvery) return;
   told_ = why;
   told_at_ = Clock::now();
-  say_(full ? fmt::format("{}: lines of the ranks that do not fit in {}/ are lost, also on the console", why,
-                          logs_.path())
+  say_(full ? fmt::format("{}: lines of the ranks that do not fit in {}/ are missing on the console, too",
+                          why, logs_.path())
        : logs_.is_removed() ? fmt::format("{}: the logs and the report of this run are lost", why)
                             : fmt::format("{}: lines of the ranks are lost", why));
 }

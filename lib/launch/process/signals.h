@@ -55,9 +55,9 @@ bool ignores(pid_t pid, int signal);  // false of one that is gone
 
 bool is_pending(pid_t pid, int signal);  // it has been sent, but has not come yet; false of one that is gone
 
-// The process has a handler for the signal, or blocks it in its first thread, so that it may wait for it. A shell that blocks SIGTERM has none:
-// bash does so for the moment in which it starts a program. False of a process that is gone. True where no /proc shows it: a process without a
-// handler ends at the signal all the same.
+// The process has a handler for the signal, or blocks it in its first thread, so that it may wait for it. For SIGTERM, a shell counts only if it has
+// a handler, because bash blocks SIGTERM for a moment while it starts a program. (It blocks SIGINT, too, and then catches it while it waits.) False
+// of a process that is gone. True where no /proc shows it: a process without a handler ends at the signal all the same.
 bool handles(pid_t pid, int signal);
 
 // The process neither handles nor ignores the signal, and has a thread that does not block it. Nothing is known of one

@@ -138,7 +138,7 @@ std::string quote_log(const std::string& path, const std::vector<std::string>& l
 std::string lost_lines_text(const ExitReport& report) {
   const auto& [rank, lines] = report.lost_lines;
   if (lines.empty()) return "";
-  return fmt::format("fleetrun: the last lines of rank {} that its log had no room for:\n",
+  return fmt::format("fleetrun: the last lines of rank {} that could not be written to its log:\n",
                      report.verdict.number_of(rank)) +
          indented(lines);
 }
@@ -154,10 +154,10 @@ std::string last_lines_text(const ExitReport& report, std::size_t rank) {
   if (report.log_problem != 0)
     return fmt::format("fleetrun: {} cannot be read: {}\n", log, describe_errno(report.log_problem));
   if (report.last_lines.empty()) return fmt::format("fleetrun: {} is empty\n", log);
+  const bool lacks_lines = report.log_disk_full || !report.lost_lines.last_lines.empty();
   if (report.error_was_shown)
-    return report.log_disk_full
-               ? "fleetrun: the error is above\n"
-               : fmt::format("fleetrun: the error is above; {} has all that the rank wrote\n", log);
+    return lacks_lines ? "fleetrun: the error is above\n"
+                       : fmt::format("fleetrun: the error is above; {} has all that the rank wrote\n", log);
   const OtherLog& other = report.other_log;
   return quote_log(log, report.last_lines) +
          (other.last_lines.empty() ? "" : quote_log(with_host(other.path, report), other.last_lines));
@@ -338,6 +338,7 @@ std::string describe(const ExitReport& report) {
   const bool is_told_by_other =
       report.whole && !(report.error_was_shown && report.whole->block == describe_end_elsewhere(report));
   std::string text = is_told_by_other ? report.whole->block : describe_end(report);
+  if (const std::string lost = lost_lines_text(report); text.find(lost) == std::string::npos) text += lost;
   text += roll_call_of_all_nodes(report);
   const auto tell_ends = [&](Role role, const char* when) {
     for (const int rank : ranks_that(verdict, role))
@@ -401,6 +402,8 @@ JsonValue report_value(const ExitReport& report) {
       {"log_disk_full", report.log_disk_full},
       {"lost_lines", lost_lines_json(report)},
       {"crash_loop", verdict.crash_loop},
+      {"restart_stopped_by",
+       verdict.restart_stopped_by == 0 ? JsonValue() : JsonValue(verdict.restart_stopped_by)},
       {"earlier_attempts", attempts_json(report.attempts)},
       {"stand_stills", stand_stills_json(report.stand_stills)},
       {"stragglers", stragglers_json(report)},

@@ -80,10 +80,10 @@ struct OtherLog {
   std::vector<std::string> last_lines;
 };
 
-// What a rank of a job could not write to its log.
+// Lines that a rank of a job could not write to its log.
 struct LostLines {
   int rank = 0;                         // of this node
-  std::vector<std::string> last_lines;  // empty: nothing was lost
+  std::vector<std::string> last_lines;  // empty: no line was lost
 };
 
 struct ExitReport {
@@ -122,7 +122,7 @@ struct ExitReport {
   bool has_ended() const { return ended.steady != TimePoint(); }
 };
 
-// The block on stderr: what failed and where to look. When all went well, only lines that had no room in a log.
+// The block on stderr: what failed and where to look. When all went well, only lines that could not be written to a log.
 std::string describe(const ExitReport& report);
 
 // One line, the moment the first failure is noticed: "rank 1 exited with code 3".

@@ -15,8 +15,7 @@ namespace {
 constexpr std::size_t kSearchedEnd = 64 * 1024;  // bytes
 constexpr std::size_t kShownLines = 10;
 constexpr std::string_view kTraceback = "Traceback";
-// Of a process that the rank has started: the rank itself goes on.
-constexpr std::string_view kCrashOfProcess = "Fatal Python error: ";
+constexpr std::string_view kCrashMessage = "Fatal Python error: ";
 // As Python ends after an exception that nobody caught.
 constexpr ExitStatus kUncaught = {.how = ExitStatus::How::exited, .value = 1};
 
@@ -28,21 +27,23 @@ std::string own_error(const LogCause& cause) {
 
 }  // namespace
 
-std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script,
-                                               std::string_view log_of_failed) {
+std::optional<EarlierError> find_earlier_error(const LastWords& words, const EarlierErrorSearch& search) {
+  const auto& [script, log_of_failed, ranks_waited] = search;
   std::vector<LogOfRank> logs = words.logs_of_others();
   std::ranges::stable_sort(logs, std::greater(), &LogOfRank::silent);  // the oldest error is the first
+  const std::int64_t last = logs.empty() ? 0 : logs.back().silent;
   std::vector<EarlierError> errors;
   for (const LogOfRank& of : logs) {
     const std::string text = read_log_end(of.end.log, kSearchedEnd, of.end.size);
-    if (text.find(kTraceback) == std::string::npos && text.find(kCrashOfProcess) == std::string::npos)
-      continue;
+    if (text.find(kTraceback) == std::string::npos && text.find(kCrashMessage) == std::string::npos) continue;
     const LogCause cause = find_log_cause(text, kUncaught, script);
     const std::string error = own_error(cause);
-    const bool crashed = cause.what.starts_with(kCrashOfProcess);
+    const bool crashed = cause.is_crash_of_child;
     if ((cause.place.empty() && !crashed) || error.empty() || is_victim(text, script)) continue;
-    const bool is_caught = of.ended || of.went_on || (!crashed && may_be_caught(text, script));
-    if (std::chrono::nanoseconds(of.silent) > kFreshError && is_caught) continue;
+    const bool is_caught = crashed || of.ended || of.went_on || may_be_caught(text, script);
+    const bool since_then_nothing =
+        crashed && ranks_waited && std::chrono::nanoseconds(of.silent - last) <= kFreshError;
+    if (std::chrono::nanoseconds(of.silent) > kFreshError && is_caught && !since_then_nothing) continue;
     if (log_of_failed.find(error.substr(0, error.rfind(" ("))) != std::string_view::npos) continue;
     const bool is_known = std::ranges::any_of(errors, [&](const EarlierError& known) {
       return known.rank == of.rank && known.exception == error;  // from its other log

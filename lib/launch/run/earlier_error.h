@@ -10,11 +10,16 @@
 
 namespace fleetrun::launch {
 
+struct EarlierErrorSearch {
+  std::string script = {};  // see script_of()
+  std::string log_of_failed =
+      {};  // the ends of the logs of the rank that failed; an error that is there, too, is not the cause
+  bool ranks_waited = false;  // for something that did not come, until fleetrun ended them
+};
+
 // In the logs of the ranks that had not failed when the first one did: a traceback that is not about another process, or the crash of a process
-// that the rank has started, after which the rank has not worked. If the rank may have caught the exception and only printed it, the traceback
-// counts only while it is fresh.
-// `script`: see script_of(). `log_of_failed`: the ends of the logs of the rank that failed; an exception that is there, too, is not the cause.
-std::optional<EarlierError> find_earlier_error(const LastWords& words, std::string_view script,
-                                               std::string_view log_of_failed);
+// of multiprocessing, after which the rank has not worked. If the rank may have caught the exception and only printed it, the traceback
+// counts only while it is fresh. A crash also counts if the ranks waited, and no log has grown since.
+std::optional<EarlierError> find_earlier_error(const LastWords& words, const EarlierErrorSearch& search);
 
 }  // namespace fleetrun::launch

@@ -30,8 +30,9 @@ namespace {
 
 using WallClock = std::chrono::system_clock;
 
-constexpr std::size_t kLastLines = 30;               // of a failed rank's log, as one screen takes
-constexpr std::size_t kOtherLines = 10;              // if it has another log
+constexpr std::size_t kLastLines = 30;   // of a failed rank's log, as one screen takes
+constexpr std::size_t kOtherLines = 10;  // if it has another log
+constexpr std::size_t kLostLines = 10;
 constexpr std::size_t kLogEnd = 256 * 1024;          // bytes in which the cause is looked for
 constexpr std::int64_t kLongBefore = 5'000'000'000;  // ns
 
@@ -80,12 +81,14 @@ void fill_lost_lines(const RunState& state, ExitReport& report) {
     const bool failed = rank == state.verdict.rank;
     if (!failed && !report.lost_lines.last_lines.empty()) continue;
     const std::string text = state.pages[static_cast<std::size_t>(rank)]->lost_text().read();
-    if (!text.empty()) report.lost_lines = {rank, last_lines(text, kOtherLines)};
+    if (!text.empty()) report.lost_lines = {rank, last_lines(text, kLostLines)};
   }
 }
 
-void fill_earlier_error(const LastWords& words, std::string_view log_of_failed, ExitReport& report) {
-  report.earlier_error = find_earlier_error(words, script_of(report.command), log_of_failed);
+void fill_earlier_error(const LastWords& words, std::string log_of_failed, ExitReport& report) {
+  report.earlier_error = find_earlier_error(words, {.script = script_of(report.command),
+                                                    .log_of_failed = std::move(log_of_failed),
+                                                    .ranks_waited = is_of_all_ranks(report.verdict.cause)});
   if (!report.earlier_error) return;
   report.logs.at(static_cast<std::size_t>(report.earlier_error->rank)) = report.earlier_error->log;
 }

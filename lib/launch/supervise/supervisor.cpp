@@ -170,7 +170,7 @@ Actions Supervisor::obey(int signal, TimePoint now) {
 Actions Supervisor::end_by_signal(int signal, TimePoint now) {
   restarts_.forbid();
   suspended_ = false;
-  if (restart_in_ && stopping()) verdict_.restart_stopped_by = signal;
+  if (restart_in_ && phase_ != Phase::pausing) verdict_.restart_stopped_by = signal;
   restart_in_.reset();
   const bool asked_before = asked_by_ != 0;
   if (!asked_before) asked_by_ = signal;

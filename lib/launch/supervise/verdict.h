@@ -49,8 +49,8 @@ struct Verdict {
   int attempt = 0;
   std::optional<TimePoint> asked_to_end, killed;  // when we asked the ranks to end; when we killed them
   bool crash_loop = false;  // restarting did not help: exit_code is gave_up, not the worker's code
-  int restart_stopped_by =
-      0;  // the signal that came while the ranks ended, so that no restart followed; 0: none
+  // The signal that came while the ranks ended, so that no restart followed. 0: none.
+  int restart_stopped_by = 0;
   std::vector<RankVerdict> ranks;  // of this node; `rank` counts from its first one
   RankSpan span;
 

@@ -24,5 +24,13 @@ TEST_CASE("of one line that is too long the end is kept") {
   CHECK(lost->read() == std::string(LostText::kBytes - 3, 'a') + "end");
 }
 
+TEST_CASE("text is forgotten up to a place, and later text stays") {
+  const auto lost = std::make_unique<LostText>();
+  const auto place = lost->add("old\n");
+  lost->add("rank 0: error\n");
+  lost->forget_before(place);
+  CHECK(lost->read() == "rank 0: error\n");
+}
+
 }  // namespace
 }  // namespace fleetrun::lost_text_test

@@ -1,8 +1,10 @@
 #include "base/system/steady_output.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <memory>
 #include <ostream>
 
@@ -13,6 +15,26 @@
 
 namespace fleetrun::steady_output_test {
 namespace {
+
+// From here to the end of the block. A write beyond it is an error, and no signal.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit = {bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = ::signal(SIGXFSZ, SIG_IGN);
+};
 
 TEST_CASE(
     "a stream that a full disk has silenced goes on when there is room again, and says what is missing") {
@@ -48,6 +70,38 @@ TEST_CASE("hunt 145: what a full disk did not take of two streams is kept, in th
   errors << "rank 0: error: no room" << std::endl;
   out << "step 2" << std::endl;
   CHECK(lost->read() == "step 1\nrank 0: error: no room\nstep 2\n");
+}
+
+TEST_CASE("lost text is forgotten when the stream has said that it is missing") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "log";
+  const UniqueFd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)),
+      full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  const UniqueFd output(::fcntl(full.get(), F_DUPFD_CLOEXEC, 3));
+  SteadyOutput buffer(output.get());
+  const auto lost = std::make_unique<LostText>();
+  buffer.keep_lost_in(*lost);
+  std::ostream out(&buffer);
+  out << "step 1" << std::endl;
+  CHECK(lost->read() == "step 1\n");
+  ::dup3(log.get(), output.get(), O_CLOEXEC);
+  out << "step 2" << std::endl;
+  CHECK(lost->read().empty());
+}
+
+// As on a disk that has room for a few bytes only.
+TEST_CASE("of a line that was written in part, the whole line is kept") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "log";
+  const UniqueFd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  SteadyOutput buffer(log.get());
+  const auto lost = std::make_unique<LostText>();
+  buffer.keep_lost_in(*lost);
+  std::ostream out(&buffer);
+  const FileSizeLimit limit(10);
+  out << "step 1\nstep 2\n" << std::flush;
+  CHECK(folder.read("log") == "step 1\nste");
+  CHECK(lost->read() == "step 2\n");
 }
 
 TEST_CASE("text without an end of line is written when the stream is flushed") {

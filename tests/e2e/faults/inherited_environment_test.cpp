@@ -80,7 +80,7 @@ TEST_CASE("row 'ulimit -f': files that may not be as long as ours are an error w
   CHECK_MESSAGE(
       contains(
           job.err,
-          "the progress page of a rank has 4205576 bytes, the limit of file sizes is 51200\n  hint: ulimit -f unlimited"),
+          "the progress page of a rank has 4205584 bytes, the limit of file sizes is 51200\n  hint: ulimit -f unlimited"),
       job.err);
 }
 

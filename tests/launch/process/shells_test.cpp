@@ -6,6 +6,7 @@
 
 #include <array>
 #include <csignal>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -73,12 +74,11 @@ TEST_CASE(
 
 TEST_CASE(
     "hunt 105: a shell that blocks SIGTERM, as bash does while it starts a program, has no handler for it") {
-  sigset_t before;
-  ::pthread_sigmask(SIG_BLOCK, nullptr, &before);
-  block_signals({SIGTERM});
-  const Running bash({"bash", "-c", kScript}), perl({"perl", "-e", "$| = 1; print 'up'; sleep 100"});
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  const Running trap({"bash", "-c", "trap 'exit 0' TERM; echo up; sleep 100; :"});
+  const char* const block = "use POSIX; sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGTERM)); ";
+  const std::string exec = std::string(block) + "exec 'bash', '-c', 'echo up; sleep 100; :'",
+                    wait = std::string(block) + "$| = 1; print 'up'; sleep 100";
+  const Running bash({"perl", "-e", exec.c_str()}), perl({"perl", "-e", wait.c_str()}),
+      trap({"bash", "-c", "trap 'exit 0' TERM; echo up; sleep 100; :"});
   CHECK_FALSE(handles(bash.pid, SIGTERM));
   CHECK(handles(perl.pid, SIGTERM));
   CHECK(handles(trap.pid, SIGTERM));

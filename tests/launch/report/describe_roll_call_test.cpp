@@ -7,7 +7,7 @@ namespace {
 
 std::vector<RankFacts> waiting_ranks(int count) {
   std::vector<RankFacts> ranks;
-  ranks.reserve(static_cast<size_t>(count));
+  ranks.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i)
     ranks.push_back({.rank = i, .pid = 100 + i, .running = true, .state = 'S', .wait = "do_epoll_wait"});
   return ranks;

@@ -240,17 +240,34 @@ TEST_CASE("hunt 144: a signal that came instead of a restart is told") {
   report.verdict.restart_stopped_by = SIGTERM;
   CHECK(describe(report).find("fleetrun: no restart, because of SIGTERM (15) while the ranks ended\n") !=
         std::string::npos);
+  CHECK(nlohmann::json::parse(report_json(report))["restart_stopped_by"] == SIGTERM);
+  CHECK(nlohmann::json::parse(report_json(failed_report()))["restart_stopped_by"].is_null());
 }
 
 TEST_CASE("hunt 145: lines that a full log disk did not take are told, also when all went well") {
   ExitReport report = report_of(2);
   report.lost_lines = {.rank = 1, .last_lines = {"trained 40 epochs"}};
   CHECK(describe(report) ==
-        "fleetrun: the last lines of rank 1 that its log had no room for:\n    trained 40 epochs\n");
+        "fleetrun: the last lines of rank 1 that could not be written to its log:\n    trained 40 epochs\n");
   const auto json = nlohmann::json::parse(report_json(report));
   CHECK(json["lost_lines"]["rank"] == 1);
   CHECK(json["lost_lines"]["last_lines"][0] == "trained 40 epochs");
   CHECK(nlohmann::json::parse(report_json(report_of(2)))["lost_lines"].is_null());
+}
+
+TEST_CASE("lines that could not be written are told once below a failure, whichever node describes it") {
+  const std::string lost =
+      "fleetrun: the last lines of rank 1 that could not be written to its log:\n    rank 1: error: no room\n";
+  ExitReport report = failed_report();
+  report.lost_lines = {.rank = 1, .last_lines = {"rank 1: error: no room"}};
+  report.whole = WholeRun{.block = "", .exit_code = 137};
+  for (const std::string& block : {std::string("fleetrun: rank 9 failed\n"), describe_end(report)}) {
+    report.whole->block = block;
+    const std::string text = describe(report);
+    const auto place = text.find(lost);
+    CHECK(place != std::string::npos);
+    CHECK(text.find(lost, place + 1) == std::string::npos);
+  }
 }
 
 TEST_CASE("slow ranks are reported with their host, phase and factor") {

@@ -233,6 +233,16 @@ TEST_CASE(
   CHECK(supervisor.verdict().restart_stopped_by == SIGINT);
 }
 
+TEST_CASE("hunt 144: a signal that stops a restart is known, also while the ranks are killed") {
+  Supervisor supervisor(2, {.grace = 1s, .group_grace = 1s, .kill_wait = 30s, .restart = {.most = 3}});
+  supervisor.on(exit_of(0, exited(3)), at(0s));
+  supervisor.on(Woke{}, at(1s));
+  CHECK(supervisor.on(Woke{}, at(2s)) == Actions{Kill{1}, WakeAt{at(32s)}});
+  CHECK(supervisor.verdict().restart_stopped_by == 0);
+  supervisor.on(SignalReceived{SIGTERM}, at(3s));
+  CHECK(supervisor.verdict().restart_stopped_by == SIGTERM);
+}
+
 TEST_CASE("without the front process everything is killed at once") {
   Supervisor supervisor(2, {.kill_wait = 30s});
   supervisor.on(exit_of(0, exited(0)), at(0s));
