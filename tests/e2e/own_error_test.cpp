@@ -148,10 +148,10 @@ TEST_CASE(
 ChildResult run_with_crash(const std::string& after) {
   const Launch launch;
   launch.folder.write("train.py",
-                      "import ctypes, multiprocessing, os, time, traceback\n"
+                      "import ctypes, multiprocessing, os, threading, traceback\n"
                       "def decode(i): ctypes.string_at(0)\n"
                       "if __name__ == '__main__':\n"
-                      "    if os.environ['RANK'] == '0': time.sleep(60)\n"
+                      "    if os.environ['RANK'] == '0': threading.Event().wait()\n"
                       "    try: open('settings')\n"
                       "    except OSError: traceback.print_exc()\n"
                       "    for step in range(20): print('step', step, 'loss 0.1')\n"
@@ -174,7 +174,7 @@ TEST_CASE("the report of a hang has no crash of a process after which the rank w
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const ChildResult result = run_with_crash(
       "crash = multiprocessing.Process(target=decode, args=[0]); crash.start(); crash.join(); "
-      "[print('step', step) for step in range(3)]; time.sleep(60)");
+      "[print('step', step) for step in range(3)]; threading.Event().wait()");
   CHECK(result.code == 75);
   CHECK_FALSE_MESSAGE(contains(result.err, "had written an error before"), result.err);
 }

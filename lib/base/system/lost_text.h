@@ -17,7 +17,7 @@ class LostText {
   // From any thread. Returns the place at which the text ends: the bytes that were added so far.
   std::uint64_t add(std::string_view text);
   void forget_before(std::uint64_t place);
-  // Without the first part of a line, if the part before it is no longer kept.
+  // If older text was dropped, the result begins with the first line that is complete.
   std::string read() const;
 
  private:

@@ -12,9 +12,10 @@ namespace fleetrun::launch {
 
 struct EarlierErrorSearch {
   std::string script = {};  // see script_of()
-  std::string log_of_failed =
-      {};  // the ends of the logs of the rank that failed; an error that is there, too, is not the cause
-  bool ranks_waited = false;  // for something that did not come, until fleetrun ended them
+  // The ends of the logs of the rank that failed. An error that is there, too, is not the cause.
+  std::string log_of_failed = {};
+  // For something that did not come, until fleetrun ended them.
+  bool ranks_waited = false;
 };
 
 // In the logs of the ranks that had not failed when the first one did: a traceback that is not about another process, or the crash of a process

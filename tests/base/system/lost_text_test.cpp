@@ -7,9 +7,7 @@
 namespace fleetrun::lost_text_test {
 namespace {
 
-TEST_CASE("memory of zeros is a text of which nothing was lost") {
-  CHECK(std::make_unique<LostText>()->read().empty());
-}
+TEST_CASE("at the start nothing is lost") { CHECK(std::make_unique<LostText>()->read().empty()); }
 
 TEST_CASE("of a long text the last whole lines are kept") {
   const auto lost = std::make_unique<LostText>();

@@ -1,40 +1,19 @@
 #include "base/system/steady_output.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <memory>
 #include <ostream>
 
 #include <doctest/doctest.h>
 
 #include "base/system/unique_fd.h"
+#include "support/longest_file.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::steady_output_test {
 namespace {
-
-// From here to the end of the block. A write beyond it is an error, and no signal.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit = {bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = ::signal(SIGXFSZ, SIG_IGN);
-};
 
 TEST_CASE(
     "a stream that a full disk has silenced goes on when there is room again, and says what is missing") {
@@ -98,7 +77,7 @@ TEST_CASE("of a line that was written in part, the whole line is kept") {
   const auto lost = std::make_unique<LostText>();
   buffer.keep_lost_in(*lost);
   std::ostream out(&buffer);
-  const FileSizeLimit limit(10);
+  const LongestFile limit(10);
   out << "step 1\nstep 2\n" << std::flush;
   CHECK(folder.read("log") == "step 1\nste");
   CHECK(lost->read() == "step 2\n");

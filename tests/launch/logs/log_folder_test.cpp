@@ -14,8 +14,8 @@
 #include "base/error/error.h"
 #include "launch/logs/control_address.h"
 #include "launch/logs/log_names.h"
-#include "launch/logs/longest_file.h"
 #include "launch/logs/why_not.h"
+#include "support/longest_file.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::log_folder_test {

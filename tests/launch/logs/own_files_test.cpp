@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "launch/logs/longest_file.h"
+#include "support/longest_file.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::own_files_test {

@@ -235,7 +235,7 @@ TEST_CASE("earlier attempts and a crash loop are reported") {
   CHECK(json["earlier_attempts"][0]["logs"] == "log/attempt-0");
 }
 
-TEST_CASE("hunt 144: a signal that came instead of a restart is told") {
+TEST_CASE("hunt 144: the report names the signal that prevented a restart") {
   ExitReport report = failed_report();
   report.verdict.restart_stopped_by = SIGTERM;
   CHECK(describe(report).find("fleetrun: no restart, because of SIGTERM (15) while the ranks ended\n") !=
@@ -244,7 +244,7 @@ TEST_CASE("hunt 144: a signal that came instead of a restart is told") {
   CHECK(nlohmann::json::parse(report_json(failed_report()))["restart_stopped_by"].is_null());
 }
 
-TEST_CASE("hunt 145: lines that a full log disk did not take are told, also when all went well") {
+TEST_CASE("hunt 145: a successful run reports the lines that could not be written to a log") {
   ExitReport report = report_of(2);
   report.lost_lines = {.rank = 1, .last_lines = {"trained 40 epochs"}};
   CHECK(describe(report) ==
@@ -255,7 +255,7 @@ TEST_CASE("hunt 145: lines that a full log disk did not take are told, also when
   CHECK(nlohmann::json::parse(report_json(report_of(2)))["lost_lines"].is_null());
 }
 
-TEST_CASE("lines that could not be written are told once below a failure, whichever node describes it") {
+TEST_CASE("a failed run reports the lines that could not be written to a log once") {
   const std::string lost =
       "fleetrun: the last lines of rank 1 that could not be written to its log:\n    rank 1: error: no room\n";
   ExitReport report = failed_report();

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-namespace fleetrun::launch {
+namespace fleetrun {
 
 // No file may become longer meanwhile.
 class LongestFile {
@@ -26,4 +26,4 @@ class LongestFile {
   rlimit before_{};
 };
 
-}  // namespace fleetrun::launch
+}  // namespace fleetrun
