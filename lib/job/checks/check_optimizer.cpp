@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "job/keys/job_keys.h"
+#include "job/spec/settle_optimizer.h"
 
 namespace fleetrun::job {
 namespace {
@@ -57,6 +58,16 @@ void check_replacements(Draft& draft) {
     draft.report("optimizer.use_nesterov", "true beside strategy.lars, wanted false: LARS has no such form");
 }
 
+// LARS takes the learning rate itself for parameters that do not decay (lib/runtime/ops/lars.cpp).
+void check_lars(Draft& draft) {
+  const OptimizerSpec used = settle_optimizer(draft.spec);
+  const std::string key =
+      draft.spec.strategy.lars ? "strategy.lars_configs.lars_weight_decay" : "optimizer.weight_decay";
+  if (used.name != OptimizerName::lars || used.weight_decay > 0 || draft.has_problem(key)) return;
+  draft.notes.push_back(fmt::format(
+      "{} is 0: LARS then updates the parameters as momentum does, and lars_coeff has no effect", key));
+}
+
 void check_merging(Draft& draft) {
   const StrategySpec& strategy = draft.spec.strategy;
   const int steps = strategy.gradient_merge_configs.k_steps;
@@ -92,6 +103,7 @@ void check_sharding(Draft& draft) {
 
 void check_optimizer(Draft& draft) {
   check_replacements(draft);
+  check_lars(draft);
   check_merging(draft);
   check_sharding(draft);
   const OptimizerSpec& optimizer = draft.spec.optimizer;

@@ -97,7 +97,7 @@ Key optimizer_keys() {
           make_key("epsilon", optimizer(&OptimizerSpec::epsilon),
                    "small number that keeps Adam's divisor above 0",
                    {.range = Range::from(kLeastEpsilon), .only_with = with_moments}),
-          make_key("lars_coeff", optimizer(&OptimizerSpec::lars_coeff), "LARS's trust coefficient",
+          make_key("lars_coeff", optimizer(&OptimizerSpec::lars_coeff), "LARS's trust coefficient, which needs a weight_decay above 0",
                    {.range = Range::above(0), .only_with = Condition{"name", {"lars"}}}),
           make_key("weight_decay", optimizer(&OptimizerSpec::weight_decay),
                    "L2 penalty: g += weight_decay * p; adamw, lars and lamb decay as their papers say",

@@ -187,7 +187,7 @@ std::vector<Key> optimizer_strategy_keys(const Section<StrategySpec>& strategy) 
           "lars_configs", "settings of lars",
           {make_key("lars_coeff", lars(&LarsSpec::lars_coeff), "trust coefficient",
                     {.range = Range::above(0)}),
-           make_key("lars_weight_decay", lars(&LarsSpec::lars_weight_decay), "weight decay",
+           make_key("lars_weight_decay", lars(&LarsSpec::lars_weight_decay), "weight decay; with 0, LARS updates as momentum does",
                     {.range = Range::from(0)}),
            make_key("epsilon", lars(&LarsSpec::epsilon), "small number that is added to the divisor",
                     {.range = Range::from(0)}),

@@ -11,6 +11,10 @@ std::string complaint_about(const std::vector<std::string>& overrides) {
   return complaint(good_job(), overrides);
 }
 
+std::vector<std::string> notes_about(const std::vector<std::string>& overrides) {
+  return parse(good_job(), overrides).notes;
+}
+
 TEST_CASE("strategy.lars is for momentum, strategy.lamb for adam") {
   CHECK(complaint_about({"strategy.lars=true"}) == "");
   CHECK(
@@ -95,19 +99,28 @@ TEST_CASE("factors of the learning rate are numbers by names") {
         "a.json:4:47: optimizer.learning_rate_factors.fc: found -1, wanted a number of at least 0");
 }
 
+TEST_CASE("hunt 147: LARS without weight decay is noted, because it is momentum") {
+  CHECK(notes_about({"optimizer.name=lars"}) ==
+        std::vector<std::string>{"optimizer.weight_decay is 0: LARS then updates the parameters as momentum "
+                                 "does, and lars_coeff has no effect"});
+  CHECK(notes_about({"strategy.lars=true", "strategy.lars_configs.lars_weight_decay=0"}) ==
+        std::vector<std::string>{"strategy.lars_configs.lars_weight_decay is 0: LARS then updates the "
+                                 "parameters as momentum does, and lars_coeff has no effect"});
+  CHECK(notes_about({"optimizer.name=lars", "optimizer.weight_decay=1e-4"}).empty());
+  CHECK(notes_about({"strategy.lars=true"}).empty());
+  CHECK(notes_about({"strategy.lars_configs.lars_weight_decay=0"}).size() == 1);  // that strategy.lars is false
+}
+
 TEST_CASE("steps that update nothing are noted") {
-  const auto notes = [](const std::vector<std::string>& overrides) {
-    return parse(good_job(), overrides).notes;
-  };
   CHECK(
-      notes({"strategy.gradient_merge=true"}) ==
+      notes_about({"strategy.gradient_merge=true"}) ==
       std::vector<std::string>{"strategy.gradient_merge has no effect: gradient_merge_configs.k_steps is 1"});
-  CHECK(notes({"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=4",
+  CHECK(notes_about({"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=4",
                "train.max_steps=10"}) ==
         std::vector<std::string>{
             "strategy.gradient_merge: train.max_steps is 10, no multiple of k_steps, which is 4: "
             "the last 2 steps update nothing"});
-  CHECK(notes({"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=4",
+  CHECK(notes_about({"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=4",
                "train.max_steps=8"})
             .empty());
 }
