@@ -74,7 +74,8 @@ std::size_t parse_size(const std::string& source, const std::string& text, std::
   const char* end = text.data() + text.size();
   const auto [stop, problem] = std::from_chars(text.data(), end, number);
   std::string unit(stop, end);
-  if (unit.ends_with('B')) unit.pop_back();
+  const bool is_binary = unit.size() == 3 && unit.ends_with("iB");  // KiB; KB and K are 1,024 bytes, too
+  if (unit.ends_with('B')) unit.resize(is_binary ? 1 : unit.size() - 1);
   const auto shift = std::string_view("KMG").find(unit);
   if (problem != std::errc{} || number == 0 || unit.size() > 1 || shift == std::string_view::npos)
     refuse_size(source, text, most);

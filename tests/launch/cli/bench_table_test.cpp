@@ -26,13 +26,14 @@ std::string error_of(const std::vector<std::string>& words) {
 
 TEST_CASE("sizes are bytes, with letters for powers of 1024, and ranges are doubled") {
   CHECK(parse_sizes("--sizes", "8,4K,1M,2GB") == Sizes{8, 4096, 1 << 20, std::size_t{2} << 30});
+  CHECK(parse_sizes("--sizes", "520MiB,1GiB") == Sizes{520 << 20, 1 << 30});
   CHECK(parse_sizes("--sizes", "8-100") == Sizes{8, 16, 32, 64});
   CHECK(parse_sizes("--sizes", "1K-4K,100M") == Sizes{1024, 2048, 4096, 100 << 20});
 }
 
 TEST_CASE("what is not a size is refused with its text") {
   for (const char* text :
-       {"", "x", "0", "4T", "-4", "4K-", "1.5M", "8,", "8,,8", "17G", "99999999999999999999"})
+       {"", "x", "0", "4T", "-4", "4K-", "1.5M", "5iB", "8,", "8,,8", "17G", "99999999999999999999"})
     CHECK_THROWS_WITH_AS(parse_sizes("--sizes", text), doctest::Contains("is not a size"), Error);
   CHECK(error_of({"--sizes=8,frog"}) ==
         "--sizes: \"frog\" is not a size, wanted bytes like 8, 4K, 1M or 1G, of at most 16G");
