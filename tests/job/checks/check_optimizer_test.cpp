@@ -108,7 +108,8 @@ TEST_CASE("hunt 147: LARS without weight decay is noted, because it is momentum"
                                  "parameters as momentum does, and lars_coeff has no effect"});
   CHECK(notes_about({"optimizer.name=lars", "optimizer.weight_decay=1e-4"}).empty());
   CHECK(notes_about({"strategy.lars=true"}).empty());
-  CHECK(notes_about({"strategy.lars_configs.lars_weight_decay=0"}).size() == 1);  // that strategy.lars is false
+  CHECK(notes_about({"strategy.lars_configs.lars_weight_decay=0"}).size() ==
+        1);  // that strategy.lars is false
 }
 
 TEST_CASE("steps that update nothing are noted") {
@@ -116,12 +117,12 @@ TEST_CASE("steps that update nothing are noted") {
       notes_about({"strategy.gradient_merge=true"}) ==
       std::vector<std::string>{"strategy.gradient_merge has no effect: gradient_merge_configs.k_steps is 1"});
   CHECK(notes_about({"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=4",
-               "train.max_steps=10"}) ==
+                     "train.max_steps=10"}) ==
         std::vector<std::string>{
             "strategy.gradient_merge: train.max_steps is 10, no multiple of k_steps, which is 4: "
             "the last 2 steps update nothing"});
   CHECK(notes_about({"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=4",
-               "train.max_steps=8"})
+                     "train.max_steps=8"})
             .empty());
 }
 
