@@ -22,6 +22,18 @@ std::string place_in_stack(const std::string& line) {
   return fmt::format("{}:{}, in {}", file, number, function);
 }
 
+// The inner frames come first. So the frames of a pool come before those of multiprocessing, and tell a worker from another process.
+Writer writer_of_crash(const LogLines& log, const Finding& message) {
+  const auto place_at = [&](std::size_t line) {
+    return line < log.lines.size() ? place_in_stack(log.lines[line]) : "";
+  };
+  std::size_t line = message.end - 1;
+  while (line < message.end + kLinesBeforeStack && place_at(line).empty()) ++line;
+  for (; !place_at(line).empty(); ++line)
+    if (const Writer writer = writer_in_frame(place_at(line)); writer != Writer::program) return writer;
+  return Writer::program;
+}
+
 }  // namespace
 
 Writer writer_in_frame(std::string_view place) {
@@ -42,16 +54,10 @@ Writer writer_in_frame(std::string_view place) {
   return found == kFrames.end() ? Writer::program : found->writer;
 }
 
-// The inner frames come first. So the frames of a pool come before those of multiprocessing, and tell a worker from another process.
-Writer writer_of_crash(const LogLines& log, const Finding& message) {
-  const auto place_at = [&](std::size_t line) {
-    return line < log.lines.size() ? place_in_stack(log.lines[line]) : "";
-  };
-  std::size_t line = message.end - 1;
-  while (line < message.end + kLinesBeforeStack && place_at(line).empty()) ++line;
-  for (; !place_at(line).empty(); ++line)
-    if (const Writer writer = writer_in_frame(place_at(line)); writer != Writer::program) return writer;
-  return Writer::program;
+void note_crashed_process(const LogLines& log, Finding& message) {
+  const bool is_of_loader = message.cause.what.find(" encountered in worker.") != std::string::npos;
+  message.writer = is_of_loader ? Writer::worker : writer_of_crash(log, message);
+  if (is_of_loader) message.child = "DataLoader worker";
 }
 
 bool is_crash(const Finding& finding) {
@@ -65,12 +71,20 @@ bool is_about_a_child(std::string_view exception) {
          exception.find("CalledProcessError") != std::string_view::npos;
 }
 
+bool names_signal_of_loader(const LogCause& cause) {
+  const auto names = [](std::string_view exception) {
+    const auto worker = exception.find("DataLoader worker (pid");
+    return worker != std::string_view::npos &&
+           exception.find("is killed by signal", worker) != std::string_view::npos;
+  };
+  return names(cause.what) || names(cause.from);
+}
+
 bool says_no_more_than_child_ended(const LogCause& cause) {
   const std::string_view name = std::string_view(cause.what).substr(0, cause.what.find(": "));
   if (name.ends_with("BrokenProcessPool")) return cause.from.empty();
   return cause.what.starts_with("RuntimeError: DataLoader worker (pid") &&
-         cause.what.find("exited unexpectedly") != std::string::npos &&
-         cause.from.find("is killed by signal") == std::string::npos;
+         cause.what.find("exited unexpectedly") != std::string::npos && !names_signal_of_loader(cause);
 }
 
 }  // namespace fleetrun::launch

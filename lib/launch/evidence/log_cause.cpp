@@ -164,7 +164,10 @@ class Judge {
   // The child that failed first may be why the rank failed.
   const Finding* first_child_before(const Finding& finding) const {
     if (finding.writer != Writer::program) return nullptr;
-    return oldest_before(finding, [this](const Finding& other) { return is_failed_child(other); });
+    const bool names_crash = names_signal_of_loader(finding.cause);
+    return oldest_before(finding, [&](const Finding& other) {
+      return is_failed_child(other) && !(names_crash && is_crash(other));
+    });
   }
 
   // If the finding says only that a process of the rank has ended, this returns why. Null: the finding says more, or the log has no reason.

@@ -57,6 +57,7 @@ constexpr std::array kTable = {
     Recogniser{"NCCL WARN ", R"(NCCL WARN (.+))", R"(NCCL: \1)", "", kExit | kAbort, Weight::clue},
     Recogniser{"NCCL failure ", R"((NCCL failure .+))", R"(\1)", "", kExit | kAbort, Weight::clue},
     Recogniser{"nccl", R"((nccl(?:UnhandledCuda|System|Internal|InvalidUsage|InvalidArgument|Remote)\w*: .+))", R"(\1)", "", kExit | kAbort, Weight::clue},
+    Recogniser{" encountered in worker.", R"(ERROR: (Unexpected (?:segmentation fault|bus error|floating-point exception) encountered in worker\..*))", R"(\1)", "", kAnyEnd, Weight::clue},  // of a worker of PyTorch's DataLoader
     Recogniser{"Watchdog caught collective", R"((Watchdog caught collective operation timeout: .+))", R"(\1)", "", kExit | kAbort, Weight::clue},
     Recogniser{"Error Message Summary:", R"(Error Message Summary:\n-+\n(\w+): *\n*(\S.*))", R"(\1: \2)", "", kExit | kAbort},  // of PaddlePaddle
     Recogniser{"An error occurred in MPI_", R"(An error occurred in (MPI_\w+)(?s:.*?)\*\*\* (MPI_ERR_\w+: .+))", R"(\1: \2)", "", kExit | kAbort},
@@ -153,7 +154,7 @@ std::vector<Finding> find_messages(const LogLines& log) {
   for (const Recogniser& row : kTable) {
     auto found = find_last(row, log);
     if (!found) continue;
-    if (is_crash(*found)) found->writer = writer_of_crash(log, *found);
+    if (is_crash(*found)) note_crashed_process(log, *found);
     all.push_back(std::move(*found));
   }
   return all;

@@ -76,6 +76,15 @@ TEST_CASE("60 logs name the cause that a reader would name, or none") {
   }
 }
 
+TEST_CASE("a zero byte, which PyTorch's DataLoader writes after the message of a crash, changes nothing") {
+  Example example =
+      read_example(FLEETRUN_SOURCE_DIR "/tests/launch/evidence/logs/after_dataloader_crashed.txt");
+  example.log.insert(example.log.find("[rank1]: Traceback"), 1, '\0');
+  const LogCause cause = find_log_cause(example.log, example.status());
+  CHECK(describe(cause) == example.head.at("wanted"));
+  CHECK(cause.beside == example.head.at("beside"));
+}
+
 TEST_CASE("hunt 72: an error that the process seems to have survived is found if little follows it") {
   const std::string error =
       "Traceback (most recent call last):\n  File \"a.py\", line 9, in <module>\n    main()\n"
