@@ -340,6 +340,9 @@ std::string describe(const ExitReport& report) {
   std::string text = is_told_by_other ? report.whole->block : describe_end(report);
   if (const std::string lost = lost_lines_text(report); text.find(lost) == std::string::npos) text += lost;
   text += roll_call_of_all_nodes(report);
+  if (const auto finished = ranks_that(verdict, Role::finished);
+      !finished.empty() && facts_of(verdict.cause).report == ExitCause::Report::death)
+    text += fmt::format("fleetrun: finished with 0 before: {}\n", name_ranks(finished));
   const auto tell_ends = [&](Role role, const char* when) {
     for (const int rank : ranks_that(verdict, role))
       text += fmt::format(

@@ -53,6 +53,7 @@ TEST_CASE("a failure is reported in one block: who, how, where, what it said, wh
         "fleetrun: the last lines of log/workerlog.1:\n"
         "    almost\n"
         "    there\n"
+        "fleetrun: finished with 0 before: rank 3\n"
         "fleetrun: rank 2 exited with code 9 after fleetrun asked it to stop\n"
         "fleetrun: stopped by fleetrun: rank 0\n");
 }
@@ -81,9 +82,10 @@ TEST_CASE("an error that the console has shown is not shown again") {
   report.error_was_shown = true;
   CHECK(describe(report).find("fleetrun: it ran: train --name 'a b'\n"
                               "fleetrun: the error is above; log/workerlog.1 has all that the rank wrote\n"
+                              "fleetrun: finished with 0 before: rank 3\n"
                               "fleetrun: rank 2 ") != std::string::npos);
   report.log_disk_full = true;
-  CHECK(describe(report).find("fleetrun: the error is above\nfleetrun: rank 2 ") != std::string::npos);
+  CHECK(describe(report).find("fleetrun: the error is above\nfleetrun: finished with 0 before: rank 3\n") != std::string::npos);
 }
 
 TEST_CASE("row 'signal KILL --rank 1': who had the signal sent through us is said") {
