@@ -103,12 +103,6 @@ std::vector<std::size_t> places_of(const std::vector<GpuFact>& gpus, const std::
   return places;
 }
 
-std::string describe_process(pid_t pid) {
-  std::string command = read_kernel_file(fmt::format("/proc/{}/comm", pid));
-  while (command.ends_with('\n')) command.pop_back();
-  return command.empty() ? fmt::format("pid {}", pid) : fmt::format("pid {} ({})", pid, command);
-}
-
 std::string describe_use(std::size_t place, const GpuFact& gpu) {
   std::vector<std::string> holders;
   for (const pid_t pid : gpu.holders) holders.push_back(describe_process(pid));

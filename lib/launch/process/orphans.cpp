@@ -131,16 +131,19 @@ void wait_for_left(TimePoint latest, const std::vector<pid_t>& known, const std:
   while (Clock::now() < latest && !list_left_but(deaf, known).empty()) ::poll(nullptr, 0, kAskedPause_ms);
 }
 
-void ask_left_to_end(Clock::duration patience, const std::vector<pid_t>& known,
-                     const std::vector<pid_t>& deaf) {
+std::vector<pid_t> ask_left_to_end(Clock::duration patience, const std::vector<pid_t>& known,
+                                   const std::vector<pid_t>& deaf) {
   const TimePoint deadline = Clock::now() + patience;
+  std::vector<pid_t> asked;
   for (const LeftProcess& process : list_left_but(deaf, known)) {
     const UniqueFd pidfd = open_pidfd(process.pid);
     if (!pidfd) continue;
     send_signal(pidfd, SIGTERM);
     send_signal(pidfd, SIGCONT);
+    asked.push_back(process.pid);
   }
   wait_for_left(deadline, known, deaf);
+  return asked;
 }
 
 std::vector<pid_t> end_all_children(Clock::duration patience, const std::vector<pid_t>& spared) {

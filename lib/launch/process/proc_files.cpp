@@ -96,6 +96,12 @@ std::vector<pid_t> list_children() {
   return ::access(file, R_OK) == 0 ? read_children(file) : search_children();
 }
 
+std::string describe_process(pid_t pid) {
+  std::string command = read_kernel_file(process_path(pid, "comm"));
+  while (command.ends_with('\n')) command.pop_back();
+  return command.empty() ? fmt::format("pid {}", pid) : fmt::format("pid {} ({})", pid, command);
+}
+
 // The name in parentheses may hold anything, so count from its end.
 std::optional<ProcessStat> parse_process_stat(const std::string& text) {
   const auto name_end = text.rfind(')');

@@ -27,6 +27,8 @@ std::vector<pid_t> numbers_in(const std::string& proc_status);
 
 std::vector<pid_t> list_children();  // of this process, zombies included; those of /proc
 
+std::string describe_process(pid_t pid);  // "pid 7 (gzip)"; "pid 7" when /proc does not show it
+
 // Of the environment with which the process began its program; "" where it is not set, and where we may not look.
 std::string read_variable(pid_t pid, const std::string& name);
 

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/text/name_ranks.h"
 #include "base/text/plural.h"
@@ -14,6 +15,7 @@
 #include "launch/host/core_binding.h"
 #include "launch/logs/log_names.h"
 #include "launch/plan/membership.h"
+#include "launch/process/proc_files.h"
 #include "launch/process/signals.h"
 #include "launch/report/report.h"
 
@@ -129,6 +131,14 @@ std::string describe_logs(const AttemptRecord& before) {
 }
 
 }  // namespace
+
+void announce_pipe_readers(const std::vector<pid_t>& readers, Console& console) {
+  std::vector<std::string> names;
+  names.reserve(readers.size());
+  for (const pid_t pid : readers) names.push_back(printable(describe_process(pid)));
+  console.say(fmt::format("waiting for what still reads the output of a rank from a pipe: {}",
+                          fmt::join(names, ", ")));
+}
 
 void announce_restart(int attempt, const LaunchOptions& options, Clock::duration delay,
                       const AttemptRecord& before, Console& console) {

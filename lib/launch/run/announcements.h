@@ -1,6 +1,8 @@
 // What the user reads when a run begins, fails or ends. Messages that PaddlePaddle's launcher also
 // prints keep its words and order.
 #pragma once
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -26,6 +28,9 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
 
 // Says that these signals were not passed on, because they would have ended the ranks.
 void announce_left_alone(const std::vector<PassOn>& signals, Console& console);
+
+// These processes, which the ranks have left, still read what a rank has written into a pipe, and the end of the attempt waits for them.
+void announce_pipe_readers(const std::vector<pid_t>& readers, Console& console);
 
 // `before` has ended, and attempt number `attempt` begins after `delay`.
 void announce_restart(int attempt, const LaunchOptions& options, Clock::duration delay,

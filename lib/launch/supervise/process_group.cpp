@@ -174,7 +174,26 @@ LeftOfRanks::Request ProcessGroup::request_of(std::size_t rank, const ExitStatus
 
 void ProcessGroup::wait_for_left(TimePoint latest) const { launch::wait_for_left(latest, own_children()); }
 
-void ProcessGroup::end(Clock::duration patience) {
+void ProcessGroup::end(Clock::duration patience, const ReaderPatience& readers) {
+  if (may_have_processes_) ask_left(patience, readers);
+  end();
+}
+
+// A filter that is asked too early loses what it has not written yet.
+void ProcessGroup::ask_left(Clock::duration patience, const ReaderPatience& readers) {
+  terminal_.take_back();
+  std::vector<pid_t> had_time = left_.deaf();
+  PipeReaders filters;
+  if (const std::vector<pid_t> there = filters.wait(own_children(), readers); !there.empty()) {
+    std::vector<pid_t> but = had_time;
+    but.insert(but.end(), there.begin(), there.end());
+    for (const pid_t pid : ask_left_to_end(patience, own_children(), but)) had_time.push_back(pid);
+    filters.wait(own_children(), readers);
+  }
+  ask_left_to_end(patience, own_children(), had_time);
+}
+
+void ProcessGroup::end() {
   if (!std::exchange(may_have_processes_, false)) return;
   terminal_.take_back();
   for (Leader& leader : leaders_) {
@@ -183,7 +202,6 @@ void ProcessGroup::end(Clock::duration patience) {
   }
   held_.clear();
   look_at_left_.cancel();
-  if (patience > Clock::duration()) ask_left_to_end(patience, own_children(), left_.deaf());
   left_.forget();
   if (cgroup_) cgroup_->kill_all();
   for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);

@@ -16,6 +16,7 @@
 #include "launch/plan/port_guard.h"
 #include "launch/plan/worker_plan.h"
 #include "launch/process/death_watch.h"
+#include "launch/process/pipe_readers.h"
 #include "launch/process/run_cgroup.h"
 #include "launch/process/run_input.h"
 #include "launch/process/terminal_loan.h"
@@ -57,8 +58,11 @@ class ProcessGroup {
   void start(const Attempt& attempt);
   // What the ranks have left may end by itself, as `tee` does after it has written the last words of its rank.
   void wait_for_left(TimePoint latest) const;
-  // Kills all processes below us that are left, and waits a while until they are gone. They get SIGTERM first, and `patience` to end.
-  void end(Clock::duration patience = {});
+  // Kills all processes below us that are left, and waits a while until they are gone.
+  void end();
+  // The same after they had time. Filters, which read a pipe, first write what they have read, as `readers` allows. The others get SIGTERM, and
+  // `patience` to end; then the filters again, which may only now see the end of their pipes.
+  void end(Clock::duration patience, const ReaderPatience& readers);
 
   void act(const Terminate& action);
   void act(const TerminateGroup& action);
@@ -104,6 +108,7 @@ class ProcessGroup {
   void on_exit(std::size_t rank, const ExitStatus& status, const LeftByRank& left);
   bool leaves_processes(std::size_t rank, const LeftOfRanks::Request& request, const LeftByRank& left);
   void watch_left();
+  void ask_left(Clock::duration patience, const ReaderPatience& readers);
   std::vector<pid_t> leaders() const;
   std::vector<pid_t> own_children() const;
   LeftByRank list_left_by_rank() const;

@@ -334,5 +334,42 @@ TEST_CASE("W23: a rank without standard descriptors, or one that floods its log,
   CHECK(std::chrono::steady_clock::now() - start < within(2s));
 }
 
+// A rank whose output a filter of bash, which is slow, writes to a file.
+std::string behind_slow_filter(const std::string& work) {
+  return "cat > rank.sh <<'END'\nexec > >(while read -r line; do printf '%s\\n' \"$line\"; done > kept.$RANK) 2>&1\n" +
+         work + "\nEND\nexec bash rank.sh\n";
+}
+
+TEST_CASE("hunt 150: a filter writes all that its rank has written into the pipe, however the rank ends") {
+  for (const int code : {0, 3}) {
+    const ScriptLaunch launch;
+    const ChildResult result = launch.run_script(
+        {}, behind_slow_filter("seq 1 8000; echo last\nexit " + std::to_string(code)));
+    CHECK(result.code == code);
+    const std::string kept = launch.folder.read("kept.0");
+    CHECK(std::ranges::count(kept, '\n') == 8001);
+    CHECK(kept.ends_with("8000\nlast\n"));
+  }
+}
+
+TEST_CASE("hunt 150: a filter sees the end of its pipe if the process that still writes there must end") {
+  const ScriptLaunch launch;
+  const ChildResult result = launch.run_script(
+      {}, "{ echo first; sleep 100; } | { cat; echo end; } > kept &\nuntil [ -s kept ]; do sleep 0.02; done\n");
+  CHECK(result.code == 0);
+  CHECK(launch.folder.read("kept") == "first\nend\n");
+  CHECK(result.seconds < seconds_within(3s));
+}
+
+TEST_CASE("hunt 150: a process that does not read its pipe delays the end by two seconds at most") {
+  const ScriptLaunch launch;
+  const ChildResult result = launch.run_script({}, "echo unread | $FAKE pid idle sleep 100 &\n"
+                                                   "until [ -s idle ]; do sleep 0.02; done\n");
+  CHECK(result.code == 0);
+  CHECK(result.seconds < seconds_within(4s));
+  CHECK(contains(result.err, "fleetrun: waiting for what still reads the output of a rank from a pipe: pid "));
+  CHECK_FALSE(is_alive(launch.pid_in("idle")));
+}
+
 }  // namespace
 }  // namespace fleetrun::left_process_fault_test

@@ -1,0 +1,69 @@
+#include "launch/process/pipe_readers.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <utility>
+
+#include "base/system/unique_fd.h"
+#include "launch/process/orphans.h"
+#include "launch/process/proc_files.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr int kLook_ms = 5;
+constexpr auto kNoticeable = std::chrono::seconds(1);
+
+std::string input_of(pid_t pid) { return process_path(pid, "fd/0"); }
+
+bool reads_pipe(pid_t pid) {
+  const std::string input = input_of(pid);
+  struct stat facts {};
+  return !input.empty() && ::stat(input.c_str(), &facts) == 0 && S_ISFIFO(facts.st_mode);
+}
+
+// Bytes, or the end: nobody can write there any more.
+bool has_something_to_read(pid_t pid) {
+  const UniqueFd pipe(::open(input_of(pid).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  pollfd one{.fd = pipe.get(), .events = POLLIN, .revents = 0};
+  return pipe && ::poll(&one, 1, 0) > 0;
+}
+
+std::vector<pid_t> list_readers(const std::vector<pid_t>& known) {
+  std::vector<pid_t> readers;
+  for (const LeftProcess& process : list_left(known))
+    if (reads_pipe(process.pid)) readers.push_back(process.pid);
+  return readers;
+}
+
+}  // namespace
+
+bool PipeReaders::has_worked(pid_t pid, TimePoint now) {
+  const auto stat = read_process_stat(pid);
+  if (!stat || stat->state == 'Z') return false;
+  const ProcessIo io = read_process_io(pid);
+  const std::uint64_t work = io.read + io.written + static_cast<std::uint64_t>(stat->cpu_time.count());
+  const auto [seen, is_new] = seen_.try_emplace(pid, Seen{work, now});
+  const bool waits = stat->state != 'R' && stat->state != 'D';
+  if (!waits || seen->second.work != work) seen->second = {work, now};
+  return now - seen->second.changed < kMostIdle;
+}
+
+std::vector<pid_t> PipeReaders::wait(const std::vector<pid_t>& known, const ReaderPatience& patience) {
+  const TimePoint start = Clock::now();
+  while (true) {
+    std::vector<pid_t> readers = list_readers(known);
+    const TimePoint now = Clock::now();
+    std::vector<pid_t> working;
+    for (const pid_t pid : readers)
+      if (has_something_to_read(pid) && has_worked(pid, now)) working.push_back(pid);
+    if (working.empty() || now >= patience.latest || patience.interrupted()) return readers;
+    if (now - start >= kNoticeable && !std::exchange(has_told_, true)) patience.tell(working);
+    ::poll(nullptr, 0, kLook_ms);
+  }
+}
+
+}  // namespace fleetrun::launch
