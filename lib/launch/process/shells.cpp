@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "launch/process/proc_files.h"
+#include "launch/process/signals.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -62,6 +64,16 @@ bool is_interactive_shell(pid_t pid) {
   for (std::size_t i = 1; i < words.size() && words[i].starts_with('-'); ++i)
     if (!words[i].starts_with("--") && words[i].find('i') != std::string::npos) return true;
   return false;
+}
+
+std::vector<pid_t> foreground_of(pid_t shell) {
+  std::vector<pid_t> children;
+  if (!is_shell(shell) || ignores(shell, SIGQUIT)) return children;
+  for (const pid_t pid : list_process_tree(shell))
+    if (const auto stat = read_process_stat(pid);
+        stat && stat->parent == shell && stat->state != 'Z' && !ignores(pid, SIGQUIT))
+      children.push_back(pid);
+  return children;
 }
 
 bool reads_output_of(pid_t reader, pid_t pid) {

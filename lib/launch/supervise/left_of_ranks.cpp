@@ -89,6 +89,7 @@ bool LeftOfRanks::add(int rank, pid_t leader, const Request& request, const Left
                      .ask_at = request.by_fleetrun ? now : now + kTimeToFollow,
                      .asked = {},
                      .told = {},
+                     .in_foreground = {},
                      .alone_since = {},
                      .told_at = {}});
   ask(groups_.back(), members, now);
@@ -139,17 +140,20 @@ void LeftOfRanks::ask(Group& group, const std::vector<LeftProcess>& members, Tim
 }
 
 // Whether one is left. Who was asked may save something until it is gone, whatever it makes of another signal meanwhile. Its children are
-// its own affair: forked ones have its handler, and would save the same. SIGINT is different, see interrupt_below().
+// its own affair: forked ones have its handler, and would save the same. But a shell with a trap waits for its program. SIGINT is different, see interrupt_below().
 bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& members) {
   std::unordered_set<pid_t> covered;
   for (const LeftProcess& member : members) {
-    if (!covered.contains(member.parent) && group.asked.count(member.pid) == 0) {
+    const bool is_covered = covered.contains(member.parent) && !group.in_foreground.contains(member.pid);
+    if (!is_covered && !group.asked.contains(member.pid)) {
       const bool has_seen_it = group.request.group_has_it && ::getpgid(member.pid) == group.leader;
       const bool was_asked = has_seen_it && group.request.handlers.contains(member.pid);
       const int signal = was_asked ? 0 : handled_by(member.pid, group.request.signal);
       if (signal == 0 && !seems_to_save(member.pid, group.request)) continue;
       group.asked.insert(member.pid);
       const bool has_it = has_seen_it && signal == group.request.signal;
+      if (signal == SIGTERM)
+        for (const pid_t child : foreground_of(member.pid)) group.in_foreground.insert(child);
       if (signal != 0 && !has_it) end_shells_above(member, group, members);
       if (signal != 0 && !has_it) send_to_member(member.pid, signal);
       if (signal == SIGINT && !has_it && group.request.by_fleetrun)

@@ -71,6 +71,12 @@ bool has_handled(int signal, Clock::duration lived_on) {
   return (signal == SIGUSR1 || signal == SIGUSR2) && lived_on > kHandled;
 }
 
+// While bash starts a program, it blocks SIGTERM instead, and drops it afterwards.
+bool waits_for_program(pid_t shell) {
+  if (is_interactive_shell(shell) && !catches(shell, SIGTERM)) return true;
+  return (catches(shell, SIGTERM) || ignores(shell, SIGTERM)) && !foreground_of(shell).empty();
+}
+
 }  // namespace
 
 ProcessGroup::ProcessGroup(EventLoop& loop, EventQueue& events, ProcessGroupOptions options)
@@ -305,29 +311,32 @@ void ProcessGroup::act(const Terminate& action) {
   leader.others_asked =
       !leader.group_asked && has_sigterm(rank);  // after the handlers were noted, which takes a while
   leader.asked = leader.others_asked ? SIGTERM : action.signal;
-  // While bash starts a program, it blocks SIGTERM instead, and drops it afterwards.
-  const bool ignores_it = leader.pidfd && !leader.group_asked && is_interactive_shell(records_[rank].pid) &&
-                          !catches(records_[rank].pid, SIGTERM);
+  const bool waits = leader.pidfd && !leader.group_asked && waits_for_program(records_[rank].pid);
+  // What a trap of the shell starts does not belong to these.
+  const std::vector<pid_t> below = waits ? list_process_tree(records_[rank].pid) : std::vector<pid_t>();
   if (leader.group_asked)
     signal_group(action.rank, SIGINT);
   else if (leader.pidfd)
     send_signal(leader.pidfd, action.signal == SIGINT ? SIGTERM : action.signal);
-  if (ignores_it) ask_below(rank);
+  ask_below(rank, below);
   signal_group(action.rank, SIGCONT);
   release();
 }
 
-// An interactive shell ignores SIGTERM, and would wait for a program that knows nothing of it. SIGTERM goes to those below that handle it,
-// except to their children. If there are none, all get it. Other leaders that ignore it may be saving.
-void ProcessGroup::ask_below(std::size_t rank) const {
+// A shell that does not end at SIGTERM, because it is interactive or has a trap, waits for a program that knows nothing of the signal. So SIGTERM
+// goes to those below that handle it, except to their children. If there are none, all get it. Other leaders that ignore it may be saving.
+void ProcessGroup::ask_below(std::size_t rank, const std::vector<pid_t>& below) const {
   const std::set<pid_t>& handlers = leaders_[rank].handlers;
-  std::set<pid_t> covered;
-  for (const pid_t pid : list_process_tree(records_[rank].pid)) {
+  std::set<pid_t> covered, in_foreground;
+  for (const pid_t pid : below) {
     const auto stat = read_process_stat(pid);
     if (pid == records_[rank].pid || !stat || ::getsid(pid) != ::getsid(0)) continue;
-    const bool is_covered = covered.contains(stat->parent), handles_it = handlers.contains(pid);
+    const bool handles_it = handlers.contains(pid),
+               is_covered = covered.contains(stat->parent) && !in_foreground.contains(pid);
     if (is_covered || handles_it) covered.insert(pid);
     if (is_covered || (!handles_it && !handlers.empty())) continue;
+    if (handles_it)
+      for (const pid_t child : foreground_of(pid)) in_foreground.insert(child);
     if (const UniqueFd pidfd = open_pidfd(pid)) send_signal(pidfd, SIGTERM);
   }
 }

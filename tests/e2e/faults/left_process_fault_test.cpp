@@ -371,5 +371,50 @@ TEST_CASE("hunt 150: a process that does not read its pipe delays the end by two
   CHECK_FALSE(is_alive(launch.pid_in("idle")));
 }
 
+// Tells each signal that it gets, and saves at SIGTERM.
+const char* const kSaving =
+    "sh -c 'trap \"echo got USR1; exit 0\" USR1; trap \"sleep 0.3; echo saved; exit 0\" TERM; echo $$ > up.new && "
+    "mv up.new up; while :; do sleep 0.02; done'";
+
+TEST_CASE("hunt 150: the program of a shell with a trap for SIGTERM gets the signal, and the trap runs") {
+  const std::string trapped = std::string("trap 'echo cleaned' TERM\n") + kSaving + "\necho end\n";
+  for (const std::string& script : {trapped, "cat > inner.sh <<'END'\n" + trapped + "END\nsh inner.sh\necho outer\n"}) {
+    const ScriptLaunch launch;
+    ChildProcess process(launch.script_command({"--grace=60"}, script), launch.options());
+    launch.pid_in("up");
+    process.send(SIGTERM);
+    const ChildResult result = process.wait();
+    CHECK(result.code == 143);
+    CHECK(result.seconds < seconds_within(10s));
+    CHECK(contains(launch.folder.read("log/workerlog.0"), "saved\ncleaned\nend\n"));
+  }
+}
+
+TEST_CASE("hunt 150: a shell that waits for its program with `wait` passes on the signal that it chooses") {
+  for (const char* const shell : {"sh", "bash"}) {
+    const ScriptLaunch launch;
+    launch.folder.write("wrapper.sh", std::string("trap 'kill -USR1 $!; wait $!; exit 5' TERM\n") + kSaving +
+                                          " &\nwait\n");
+    ChildProcess process(launch.script_command({}, std::string("exec ") + shell + " wrapper.sh\n"),
+                         launch.options());
+    launch.pid_in("up");
+    process.send(SIGTERM);
+    CHECK(process.wait().code == 143);
+    CHECK(launch.folder.read("log/workerlog.0") == "got USR1\n");
+  }
+}
+
+TEST_CASE("hunt 150: what the trap of a shell starts gets no signal") {
+  const ScriptLaunch launch;
+  ChildProcess process(
+      launch.script_command({}, "trap 'sleep 0.7 && echo saved; exit 5' TERM\n"
+                                "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n"),
+      launch.options());
+  launch.pid_in("up");
+  process.send(SIGTERM);
+  CHECK(process.wait().code == 143);
+  CHECK(launch.folder.read("log/workerlog.0") == "saved\n");
+}
+
 }  // namespace
 }  // namespace fleetrun::left_process_fault_test
