@@ -28,6 +28,11 @@ bool tells_of_lost_peer(const NodeFailure& failure) {
 void AttemptEnd::happened_here(const NodeFailure& failure, TimePoint now) {
   if (!ending_ || is_about_nodes(ending_->failure)) ending_ = {failure, false, now};
   is_wished_ = is_wished_ || is_wish(failure);
+  if (!wish_ && is_wish(failure)) wish_ = {failure, false, now};
+}
+
+const NodeFailure* AttemptEnd::unheard_wish(TimePoint received) const {
+  return wish_ && received <= wish_->known ? &wish_->failure : nullptr;
 }
 
 void AttemptEnd::know_more(const Ended& ended) {

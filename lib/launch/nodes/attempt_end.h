@@ -19,6 +19,8 @@ class AttemptEnd {
 
   const NodeFailure* failure() const { return ending_ ? &ending_->failure : nullptr; }  // the first one
   bool is_wished() const { return is_wished_; }  // somebody asked for the end, perhaps after a failure
+  // What somebody asked of this node, if no message came from the first node since: the other nodes probably do not know it. Null: there is nothing.
+  const NodeFailure* unheard_wish(TimePoint received) const;
 
   // Why the run ends after the loss of the first node. `received` is the time of the last message from the first node. If the ranks had a
   // reason to end before the loss, this reason stays the cause, and the text names the loss after it. But the loss may have caused a failure
@@ -35,6 +37,7 @@ class AttemptEnd {
   bool may_follow_from_loss(TimePoint received) const;
 
   std::optional<Known> ending_;
+  std::optional<Known> wish_;  // of this node
   bool is_wished_ = false;
 };
 

@@ -203,7 +203,7 @@ class Coordinator {
   Actions begin_next(Clock::duration delay, TimePoint now);
   Actions give_up_gathering();
   NodeFailure while_gathering(NodeFailure failure) const;
-  Actions end_taking_in(int signal);
+  static NodeFailure wish_between_attempts(int signal);
   Actions wake_while_joining(TimePoint now);
   // Taking over: coordinator_takeover.cpp.
   Actions take_over_if_all_have_come(TimePoint now);
@@ -212,8 +212,8 @@ class Coordinator {
   Actions take_over(TimePoint now);
   Actions fail_while_joining(PeerId peer, const Failed& failed, TimePoint now);
   bool has_joined(const Failed& failed) const;  // another fleetrun of the same node
-  Actions fail_while_taking_over(PeerId peer, const NodeFailure& failure);
-  Actions end_while_taking_over(PeerId peer, const Ended& ended);
+  Actions fail_while_taking_over(PeerId peer, const NodeFailure& failure, TimePoint now);
+  Actions end_while_taking_over(PeerId peer, const Ended& ended, TimePoint now);
   std::optional<MissingQuorum> missing_quorum() const;
   NodeFailure without_quorum(NodeFailure failure, const MissingQuorum& missing) const;
 
@@ -267,6 +267,7 @@ class Coordinator {
   std::vector<AttemptsSeen> ended_nodes_;  // of nodes whose fleetrun has ended since the last start
   Terms terms_;                            // that all nodes share
   std::optional<TimePoint> begin_by_;      // joining: begins without the missing nodes; gathering: gives up
+  std::optional<NodeFailure> wish_;        // taking over: somebody asked for the end, and not all nodes have come
   std::optional<NodeFailure> lost_;        // gathering: why nodes are missing
   std::optional<NodeFailure> ending_;      // what ended the attempt that another one follows
   bool taking_in_ = false;                 // the attempt ends because a node has joined

@@ -41,7 +41,7 @@ bool is_of_a_node(int exit_code) {
 Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, TimePoint now) {
   Node* const node = find(peer);
   if (node == nullptr && phase_ == Phase::joining) return fail_while_joining(peer, failed, now);
-  if (phase_ == Phase::taking_over) return fail_while_taking_over(peer, failed.failure);
+  if (phase_ == Phase::taking_over) return fail_while_taking_over(peer, failed.failure, now);
   if (node == nullptr || phase_ == Phase::over) return {};
   if (failed.attempt != attempt_ && !ends_between_attempts(*node, failed)) return {};
   const auto cause = cause_called(failed.failure.cause);
@@ -106,9 +106,9 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Hurry& hurry, TimePo
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePoint now) {
   Node* const node = find(peer);
-  if (phase_ == Phase::taking_over) return end_while_taking_over(peer, ended);
+  if (phase_ == Phase::taking_over) return end_while_taking_over(peer, ended, now);
   if (node != nullptr && phase_ == Phase::preparing && ended.no_restart)
-    return end_taking_in(ended.asked_by);  // it took over
+    return end(wish_between_attempts(ended.asked_by), std::nullopt);  // it took over
   if (node == nullptr || ended.attempt != attempt_ || phase_ == Phase::over) return {};
   node->state = State::ended;
   node->ended = now;
@@ -218,7 +218,7 @@ Coordinator::Actions Coordinator::go_on_or_end(TimePoint now) {
   const std::optional<int> first = first_to_fail();
   const bool finished = std::ranges::all_of(nodes_, [](const Node& node) { return node.finished; });
   if (!first && taking_in_ && !finished)
-    return restarts_.forbidden() ? end_taking_in(asked_by_) : begin_next({}, now);
+    return restarts_.forbidden() ? end(wish_between_attempts(asked_by_), std::nullopt) : begin_next({}, now);
   if (!first) return end(std::nullopt, std::nullopt);
   NodeFailure failure = *nodes_[static_cast<std::size_t>(*first)].failure;
   ending_ = failure;

@@ -188,17 +188,15 @@ Coordinator::Actions Coordinator::give_up_gathering() {
 }
 
 // A signal, or 0: --timeout, forbids another attempt, while the ranks end so that a node can be taken in, or while another node takes over.
-Coordinator::Actions Coordinator::end_taking_in(int signal) {
+NodeFailure Coordinator::wish_between_attempts(int signal) {
   const Cause cause = signal != 0 ? Cause::stopped : Cause::timed_out;
   const std::string why = signal != 0 ? "stopped by " + describe_signal(signal) : "--timeout has passed";
   const std::string line = why + " while the ranks were starting again";
-  return end(
-      NodeFailure{.cause = std::string(facts_of(cause).name),
-                  .line = line,
-                  .block = fmt::format("fleetrun: {}\n", line),
-                  .exit_code = signal != 0 ? kSignalExitCode + signal : static_cast<int>(ErrorKind::timeout),
-                  .signal = signal},
-      std::nullopt);
+  return {.cause = std::string(facts_of(cause).name),
+          .line = line,
+          .block = fmt::format("fleetrun: {}\n", line),
+          .exit_code = signal != 0 ? kSignalExitCode + signal : static_cast<int>(ErrorKind::timeout),
+          .signal = signal};
 }
 
 // Nodes that were in the last attempt are told so; for the others the places say which attempt it is.

@@ -41,6 +41,8 @@ Coordinator::Actions Coordinator::take_over_if_all_have_come(TimePoint now) {
   const bool all = survivors >= options_.takes_over->survivors && std::ssize(waiting_) >= expected;
   const bool enough = std::ssize(waiting_) >= options_.least_running() && !missing_quorum();
   const bool had_time = now >= began_ + options_.takes_over->meet;
+  if (wish_ && (survivors >= options_.takes_over->survivors || had_time)) return end(*wish_, std::nullopt);
+  if (wish_) return {};
   return has_own && enough && (all || had_time) ? take_over(now) : Actions();
 }
 
@@ -48,6 +50,7 @@ Coordinator::Actions Coordinator::take_over_if_all_have_come(TimePoint now) {
 Coordinator::Actions Coordinator::wake_while_taking_over(TimePoint now) {
   const TimePoint last = began_ + options_.takes_over->meet + options_.elastic_timeout;
   NodeFailure failure = options_.takes_over->loss;
+  if (wish_) return take_over_if_all_have_come(now);
   if (const auto quorum = missing_quorum()) return end(without_quorum(failure, *quorum), std::nullopt);
   if (Actions actions = take_over_if_all_have_come(now); !actions.empty()) return actions;
   if (now < last) {
@@ -93,19 +96,24 @@ Coordinator::Actions Coordinator::take_over(TimePoint now) {
   return begin_next({}, now);
 }
 
-// The end of a rank follows from the loss of the first node, or comes too late to matter. What somebody asked for counts.
-Coordinator::Actions Coordinator::fail_while_taking_over(PeerId peer, const NodeFailure& failure) {
+// The end of a rank follows from the loss of the first node, or comes too late to matter. What somebody asked for counts, when the other nodes
+// have come to hear of it.
+Coordinator::Actions Coordinator::fail_while_taking_over(PeerId peer, const NodeFailure& failure,
+                                                         TimePoint now) {
   const auto is_there = [&](const Node& node) { return node.peer == peer; };
   const auto cause = cause_called(failure.cause);
   const bool is_wish = cause == Cause::stopped || cause == Cause::timed_out;
   if (!is_wish || std::ranges::none_of(waiting_, is_there)) return {};
-  return end(failure, std::nullopt);
+  wish_ = wish_.value_or(failure);
+  return take_over_if_all_have_come(now);
 }
 
-Coordinator::Actions Coordinator::end_while_taking_over(PeerId peer, const Ended& ended) {
+Coordinator::Actions Coordinator::end_while_taking_over(PeerId peer, const Ended& ended, TimePoint now) {
   if (ended.failure)
-    if (Actions actions = fail_while_taking_over(peer, *ended.failure); !actions.empty()) return actions;
-  return ended.no_restart ? end_taking_in(ended.asked_by) : Actions();
+    if (Actions actions = fail_while_taking_over(peer, *ended.failure, now); !actions.empty()) return actions;
+  if (!ended.no_restart) return {};
+  wish_ = wish_.value_or(wish_between_attempts(ended.asked_by));
+  return take_over_if_all_have_come(now);
 }
 
 }  // namespace fleetrun::launch

@@ -173,7 +173,9 @@ class NodeSession {
     std::vector<FromNode> unsent;
   };
   bool may_be_taken_over() const;
+  bool others_may_go_on() const;  // without the first node
   bool may_restart_after_loss() const;
+  const NodeFailure* unheard_wish() const;  // null: there is none
   void begin_taking_over(const std::string& why);
   void look_for_successor();
   bool serve_as_successor();

@@ -26,15 +26,21 @@ bool NodeSession::ends_for_good() const {
          (failure != nullptr && !worth_restarting(options_.restart, failure->exit_code));
 }
 
-bool NodeSession::may_restart_after_loss() const {
-  return is_elastic() && known_ && !ends_for_good() &&
+bool NodeSession::others_may_go_on() const {
+  return is_elastic() && known_ &&
          !RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()) &&
          worth_restarting(options_.restart, static_cast<int>(ErrorKind::temporary));
 }
 
+bool NodeSession::may_restart_after_loss() const { return others_may_go_on() && !ends_for_good(); }
+
+// A node that somebody has stopped takes part, too, if the first node was lost before it could tell the others.
 bool NodeSession::may_be_taken_over() const {
-  return !server_ && !leaving_ && may_restart_after_loss() && known_->nodes.size() > 1;
+  return !server_ && !leaving_ && others_may_go_on() && known_->nodes.size() > 1 &&
+         (!ends_for_good() || unheard_wish() != nullptr);
 }
+
+const NodeFailure* NodeSession::unheard_wish() const { return ending_.unheard_wish(link_->last_received()); }
 
 // The others see closed connections, as after the end of our processes, and need more than half of the nodes (quorum.h).
 bool NodeSession::hand_over(const NodeFailure& failure) {
@@ -55,8 +61,14 @@ void NodeSession::begin_taking_over(const std::string& why) {
   const TimePoint now = Clock::now();
   NodeFailure loss = loss_of_first(why);
   const NodeFailure first = with_earlier_failure(loss);
-  loss.line = first.line, loss.block = first.block;  // the run goes on as after a loss
-  say_(fmt::format("lost {}: {}; the other nodes meet to go on without it", name_of_first(), why));
+  const NodeFailure* const wish = unheard_wish();
+  if (wish != nullptr)
+    loss = first;
+  else
+    loss.line = first.line, loss.block = first.block;  // the run goes on as after a loss
+  say_(fmt::format("lost {}: {}; {}", name_of_first(), why,
+                   wish != nullptr ? "this node looks for the others to end the run"
+                                   : "the other nodes meet to go on without it"));
   tell_run(EndedElsewhere{loss.line, loss.exit_code});
   const int rank = known_->node_rank;
   taking_over_.emplace(TakingOver{.loss = loss,
@@ -64,7 +76,8 @@ void NodeSession::begin_taking_over(const std::string& why) {
                                   .last = *known_,
                                   .succession = {static_cast<int>(known_->nodes.size()),
                                                  rank < 0 ? std::nullopt : std::optional(rank), now},
-                                  .unsent = {}});
+                                  .unsent = wish != nullptr ? std::vector<FromNode>{Failed{attempt_, *wish}}
+                                                            : std::vector<FromNode>()});
   look_.call_at(now, [this] { look_for_successor(); });
   keep_up_addresses();
 }
@@ -108,6 +121,7 @@ bool NodeSession::serve_as_successor() {
   server_ = std::make_unique<NodeServer>(loop_, std::move(listening), options_.key, options);
   listen_at_others(options.addresses, own);
   link_ = std::make_unique<NodeLink>(loop_, std::vector{own}, options_.key, listener(), kSuccessor);
+  if (ending_.is_wished()) return true;
   std::string line = "this node takes over from the first node if more than half of the nodes meet here";
   if (options_.members.names.empty())
     line += fmt::format("; nodes that come from now on need --master={}{}", own.describe(),

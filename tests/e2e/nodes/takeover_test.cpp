@@ -423,5 +423,26 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("hunt 151: a node that somebody stops before it notices the loss of the first one tells the others") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  for (const int stopped : {1, 3}) {  // 1 takes over
+    const Namespaces network(kNodes);
+    Cluster cluster(kNodes, &network);
+    cluster.start({"--nnodes=2:4", "--nproc_per_node=1", "--", "sh", "-c",
+                   "echo $$ > ../new.$RANK && mv ../new.$RANK ../rank.$RANK; exec sleep 100"});
+    for (int node = 0; node < kNodes; ++node) cluster.pid_in("rank." + std::to_string(node));
+    network.pull_cable(0);
+    cluster.send(stopped, SIGINT);
+    CHECK(cluster.says(stopped, "no answer for 4 s; this node looks for the others to end the run\n"));
+    for (const int node : {1, 2, 3}) {
+      CAPTURE(node);
+      const ChildResult end = cluster.end_of(node);
+      CHECK_MESSAGE(end.code == 130, end.err);
+      CHECK(cluster.end_in_report(node) == "stopped by 2");
+    }
+    CHECK(cluster.end_of(0, 20s).code == 75);
+  }
+}
+
 }  // namespace
 }  // namespace fleetrun::takeover_test

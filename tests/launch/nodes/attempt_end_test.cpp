@@ -34,6 +34,18 @@ TEST_CASE("without an end of the ranks, the loss is the cause") {
   CHECK(ending.before(kLoss, kHeard).line == "lost node 0");
 }
 
+TEST_CASE("hunt 151: what somebody asked of this node is unheard until a message comes from the first node") {
+  AttemptEnd ending;
+  ending.happened_here(exited(), kBefore);
+  CHECK(ending.unheard_wish(kBefore) == nullptr);
+  ending.happened_here(stopped(), kHeard);
+  REQUIRE(ending.unheard_wish(kBefore) != nullptr);
+  CHECK(ending.unheard_wish(kBefore)->exit_code == 130);
+  CHECK(ending.unheard_wish(kHeard + std::chrono::milliseconds(1)) == nullptr);
+  ending.forget();
+  CHECK(ending.unheard_wish(kBefore) == nullptr);
+}
+
 TEST_CASE("a failure here is the cause if the first node was heard after it") {
   AttemptEnd ending;
   ending.happened_here(exited(), kBefore);

@@ -166,6 +166,9 @@ TEST_CASE("what somebody asked for while the first node was lost ends the run") 
     scene.say(1, member(4, 1, true));
     scene.say(2, member(4, 2));
     scene.say(2, ended);
+    CHECK(scene.last<Over>(1) == nullptr);  // node 3 would not hear of it
+    scene.say(3, member(4, 3));
+    REQUIRE(scene.last<Over>(3) != nullptr);
     REQUIRE(scene.last<Over>(1) != nullptr);
     REQUIRE(scene.last<Over>(1)->failure);
     return *scene.last<Over>(1)->failure;
@@ -181,7 +184,10 @@ TEST_CASE("what somebody asked for while the first node was lost ends the run") 
     scene.say(1, member(4, 1, true));
     scene.say(2, member(4, 2));
     scene.say(2, Failed{0, Scene::failure(1, "stopped by SIGTERM", "stopped")});
-    CHECK(scene.last<Over>(1) != nullptr);
+    scene.now += kMeet;
+    scene.take(scene.coordinator.woke(scene.now));
+    REQUIRE(scene.last<Over>(1) != nullptr);
+    CHECK(scene.last<Over>(1)->failure->line == "stopped by SIGTERM");
   }
 }
 
