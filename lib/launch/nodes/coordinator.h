@@ -267,10 +267,10 @@ class Coordinator {
   std::vector<AttemptsSeen> ended_nodes_;  // of nodes whose fleetrun has ended since the last start
   Terms terms_;                            // that all nodes share
   std::optional<TimePoint> begin_by_;      // joining: begins without the missing nodes; gathering: gives up
-  std::optional<NodeFailure> wish_;        // taking over: somebody asked for the end, and not all nodes have come
-  std::optional<NodeFailure> lost_;        // gathering: why nodes are missing
-  std::optional<NodeFailure> ending_;      // what ended the attempt that another one follows
-  bool taking_in_ = false;                 // the attempt ends because a node has joined
+  std::optional<NodeFailure> wish_;    // taking over: somebody asked for the end, and not all nodes have come
+  std::optional<NodeFailure> lost_;    // gathering: why nodes are missing
+  std::optional<NodeFailure> ending_;  // what ended the attempt that another one follows
+  bool taking_in_ = false;             // the attempt ends because a node has joined
   int asked_by_ = 0;              // the first signal by which somebody asked a node to end, in this attempt
   StandStill standing_;           // before the next attempt
   TimePoint stop_began_, ended_;  // of the attempt in which ranks last worked

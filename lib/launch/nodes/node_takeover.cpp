@@ -27,8 +27,7 @@ bool NodeSession::ends_for_good() const {
 }
 
 bool NodeSession::others_may_go_on() const {
-  return is_elastic() && known_ &&
-         !RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()) &&
+  return is_elastic() && known_ && !RestartCounter(options_.restart, restarts_).has_spent_all(Clock::now()) &&
          worth_restarting(options_.restart, static_cast<int>(ErrorKind::temporary));
 }
 
@@ -71,13 +70,13 @@ void NodeSession::begin_taking_over(const std::string& why) {
                                    : "the other nodes meet to go on without it"));
   tell_run(EndedElsewhere{loss.line, loss.exit_code});
   const int rank = known_->node_rank;
-  taking_over_.emplace(TakingOver{.loss = loss,
-                                  .detection = now - link_->last_heard(),
-                                  .last = *known_,
-                                  .succession = {static_cast<int>(known_->nodes.size()),
-                                                 rank < 0 ? std::nullopt : std::optional(rank), now},
-                                  .unsent = wish != nullptr ? std::vector<FromNode>{Failed{attempt_, *wish}}
-                                                            : std::vector<FromNode>()});
+  taking_over_.emplace(TakingOver{
+      .loss = loss,
+      .detection = now - link_->last_heard(),
+      .last = *known_,
+      .succession = {static_cast<int>(known_->nodes.size()), rank < 0 ? std::nullopt : std::optional(rank),
+                     now},
+      .unsent = wish != nullptr ? std::vector<FromNode>{Failed{attempt_, *wish}} : std::vector<FromNode>()});
   look_.call_at(now, [this] { look_for_successor(); });
   keep_up_addresses();
 }

@@ -32,7 +32,7 @@ void wait_for_left(TimePoint latest, const std::vector<pid_t>& known, const std:
 // Sends them SIGTERM, and waits until there are none, at most for `patience`. Python's trackers of shared memory need a moment after the
 // end of their program to remove it. Those in `deaf` have had their time, and count no more. Returns those that it has asked.
 std::vector<pid_t> ask_left_to_end(Clock::duration patience, const std::vector<pid_t>& known,
-                     const std::vector<pid_t>& deaf);
+                                   const std::vector<pid_t>& deaf);
 
 // Kills and reaps children, and the children that these leave to us, until there is none.
 // Returns those that were killed and are still there after `patience`, in which the time of searches does not count.

@@ -15,7 +15,8 @@ namespace fleetrun::launch {
 struct ReaderPatience {
   TimePoint latest;
   std::function<bool()> interrupted;
-  std::function<void(const std::vector<pid_t>& readers)> tell;  // called once, if the wait is long enough to be noticed
+  std::function<void(const std::vector<pid_t>& readers)>
+      tell;  // called once, if the wait is long enough to be noticed
 };
 
 class PipeReaders {

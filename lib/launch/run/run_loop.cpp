@@ -31,7 +31,8 @@ constexpr Clock::duration kReaderPatience = std::chrono::seconds(2),
                           kPagerPatience = std::chrono::minutes(10);
 
 constexpr auto kTimeForLeft = std::chrono::seconds(1);
-constexpr Clock::duration kLongestSilence = std::chrono::seconds(2);  // of a node, which the others would take for lost
+constexpr Clock::duration kLongestSilence =
+    std::chrono::seconds(2);  // of a node, which the others would take for lost
 
 template <typename... Cases>
 struct Overloaded : Cases... {
@@ -443,11 +444,13 @@ void RunLoop::end_processes() {
   if (state_.verdict.killed) return group_.end();
   last_words_.finish(group_);
   const Clock::duration grace = plan_.options.grace.value;
-  const Patience patience = patience_in_all(shared_ ? std::min<Clock::duration>(grace, kLongestSilence) : grace);
-  group_.end(kTimeForLeft,
-             {.latest = Clock::now() + patience.without_progress,
-              .interrupted = patience.interrupted,
-              .tell = [this](const std::vector<pid_t>& readers) { announce_pipe_readers(readers, console_); }});
+  const Patience patience =
+      patience_in_all(shared_ ? std::min<Clock::duration>(grace, kLongestSilence) : grace);
+  group_.end(kTimeForLeft, {.latest = Clock::now() + patience.without_progress,
+                            .interrupted = patience.interrupted,
+                            .tell = [this](const std::vector<pid_t>& readers) {
+                              announce_pipe_readers(readers, console_);
+                            }});
 }
 
 Patience RunLoop::patience_in_all(Clock::duration time) {

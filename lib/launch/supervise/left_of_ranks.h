@@ -47,8 +47,8 @@ class LeftOfRanks {
     pid_t leader = 0;
     Request request;
     TimePoint ask_at;
-    std::set<pid_t> asked, told;                    // those with a handler, and the others
-    std::set<pid_t> in_foreground;                  // of shells that were asked, and run no trap before these end
+    std::set<pid_t> asked, told;    // those with a handler, and the others
+    std::set<pid_t> in_foreground;  // of shells that were asked, and run no trap before these end
     std::optional<TimePoint> alone_since, told_at;  // nobody with a handler is left
   };
 

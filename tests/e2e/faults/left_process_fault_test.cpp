@@ -343,8 +343,8 @@ std::string behind_slow_filter(const std::string& work) {
 TEST_CASE("hunt 150: a filter writes all that its rank has written into the pipe, however the rank ends") {
   for (const int code : {0, 3}) {
     const ScriptLaunch launch;
-    const ChildResult result = launch.run_script(
-        {}, behind_slow_filter("seq 1 8000; echo last\nexit " + std::to_string(code)));
+    const ChildResult result =
+        launch.run_script({}, behind_slow_filter("seq 1 8000; echo last\nexit " + std::to_string(code)));
     CHECK(result.code == code);
     const std::string kept = launch.folder.read("kept.0");
     CHECK(std::ranges::count(kept, '\n') == 8001);
@@ -355,7 +355,8 @@ TEST_CASE("hunt 150: a filter writes all that its rank has written into the pipe
 TEST_CASE("hunt 150: a filter sees the end of its pipe if the process that still writes there must end") {
   const ScriptLaunch launch;
   const ChildResult result = launch.run_script(
-      {}, "{ echo first; sleep 100; } | { cat; echo end; } > kept &\nuntil [ -s kept ]; do sleep 0.02; done\n");
+      {},
+      "{ echo first; sleep 100; } | { cat; echo end; } > kept &\nuntil [ -s kept ]; do sleep 0.02; done\n");
   CHECK(result.code == 0);
   CHECK(launch.folder.read("kept") == "first\nend\n");
   CHECK(result.seconds < seconds_within(3s));
@@ -363,11 +364,13 @@ TEST_CASE("hunt 150: a filter sees the end of its pipe if the process that still
 
 TEST_CASE("hunt 150: a process that does not read its pipe delays the end by two seconds at most") {
   const ScriptLaunch launch;
-  const ChildResult result = launch.run_script({}, "echo unread | $FAKE pid idle sleep 100 &\n"
-                                                   "until [ -s idle ]; do sleep 0.02; done\n");
+  const ChildResult result = launch.run_script({},
+                                               "echo unread | $FAKE pid idle sleep 100 &\n"
+                                               "until [ -s idle ]; do sleep 0.02; done\n");
   CHECK(result.code == 0);
   CHECK(result.seconds < seconds_within(4s));
-  CHECK(contains(result.err, "fleetrun: waiting for what still reads the output of a rank from a pipe: pid "));
+  CHECK(
+      contains(result.err, "fleetrun: waiting for what still reads the output of a rank from a pipe: pid "));
   CHECK_FALSE(is_alive(launch.pid_in("idle")));
 }
 
@@ -378,7 +381,8 @@ const char* const kSaving =
 
 TEST_CASE("hunt 150: the program of a shell with a trap for SIGTERM gets the signal, and the trap runs") {
   const std::string trapped = std::string("trap 'echo cleaned' TERM\n") + kSaving + "\necho end\n";
-  for (const std::string& script : {trapped, "cat > inner.sh <<'END'\n" + trapped + "END\nsh inner.sh\necho outer\n"}) {
+  for (const std::string& script :
+       {trapped, "cat > inner.sh <<'END'\n" + trapped + "END\nsh inner.sh\necho outer\n"}) {
     const ScriptLaunch launch;
     ChildProcess process(launch.script_command({"--grace=60"}, script), launch.options());
     launch.pid_in("up");
@@ -393,8 +397,8 @@ TEST_CASE("hunt 150: the program of a shell with a trap for SIGTERM gets the sig
 TEST_CASE("hunt 150: a shell that waits for its program with `wait` passes on the signal that it chooses") {
   for (const char* const shell : {"sh", "bash"}) {
     const ScriptLaunch launch;
-    launch.folder.write("wrapper.sh", std::string("trap 'kill -USR1 $!; wait $!; exit 5' TERM\n") + kSaving +
-                                          " &\nwait\n");
+    launch.folder.write("wrapper.sh",
+                        std::string("trap 'kill -USR1 $!; wait $!; exit 5' TERM\n") + kSaving + " &\nwait\n");
     ChildProcess process(launch.script_command({}, std::string("exec ") + shell + " wrapper.sh\n"),
                          launch.options());
     launch.pid_in("up");
@@ -407,8 +411,9 @@ TEST_CASE("hunt 150: a shell that waits for its program with `wait` passes on th
 TEST_CASE("hunt 150: what the trap of a shell starts gets no signal") {
   const ScriptLaunch launch;
   ChildProcess process(
-      launch.script_command({}, "trap 'sleep 0.7 && echo saved; exit 5' TERM\n"
-                                "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n"),
+      launch.script_command({},
+                            "trap 'sleep 0.7 && echo saved; exit 5' TERM\n"
+                            "echo $$ > up.new && mv up.new up\nwhile :; do sleep 0.02; done\n"),
       launch.options());
   launch.pid_in("up");
   process.send(SIGTERM);

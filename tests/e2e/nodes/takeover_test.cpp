@@ -423,7 +423,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("hunt 151: a node that somebody stops before it notices the loss of the first one tells the others") {
+TEST_CASE(
+    "hunt 151: a node that somebody stops before it notices the loss of the first one tells the others") {
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
   for (const int stopped : {1, 3}) {  // 1 takes over
     const Namespaces network(kNodes);

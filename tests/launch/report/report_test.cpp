@@ -85,7 +85,8 @@ TEST_CASE("an error that the console has shown is not shown again") {
                               "fleetrun: finished with 0 before: rank 3\n"
                               "fleetrun: rank 2 ") != std::string::npos);
   report.log_disk_full = true;
-  CHECK(describe(report).find("fleetrun: the error is above\nfleetrun: finished with 0 before: rank 3\n") != std::string::npos);
+  CHECK(describe(report).find("fleetrun: the error is above\nfleetrun: finished with 0 before: rank 3\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("row 'signal KILL --rank 1': who had the signal sent through us is said") {
