@@ -181,6 +181,17 @@ bool makes_core(int signal) {
          signal == SIGQUIT || signal == SIGSYS || signal == SIGTRAP;
 }
 
+// Of a rank that SIGTERM ended. A script with the trap `kill 0` ends so when its program has failed.
+void look_for_error_before_sigterm(const DeathScene& scene, DeathEvidence& evidence) {
+  if (scene.status.exit_code() != kSignalExitCode + SIGTERM || !scene.origin.empty()) return;
+  const ExitStatus failed = {ExitStatus::How::exited, 1};
+  const LogCause error = find_log_cause(scene.log_end, failed, scene.script, scene.late);
+  if (!error.what.empty())
+    evidence.facts.push_back(
+        fmt::format("its log ends with {}; perhaps a trap of its script, such as `kill 0`, sent the signal then",
+                    describe(error)));
+}
+
 void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {
   LogCause cause = find_log_cause(scene.log_end, scene.status, scene.script, scene.late);
   const std::string at_death =
@@ -190,6 +201,7 @@ void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {
       evidence.facts.push_back(
           fmt::format("earlier in its log: {}; then the rank worked on, or its output had waited in a buffer",
                       describe(error)));
+  look_for_error_before_sigterm(scene, evidence);
   evidence.exception = std::move(cause.what);
   evidence.exception_place = std::move(cause.place);
   if (cause.chained > 1 && !cause.root.empty())
