@@ -66,13 +66,15 @@ bool is_interactive_shell(pid_t pid) {
   return false;
 }
 
+// bash always ignores SIGQUIT, and other programs may have a handler for SIGINT of their own.
 std::vector<pid_t> foreground_of(pid_t shell) {
   std::vector<pid_t> children;
-  if (!is_shell(shell) || ignores(shell, SIGQUIT)) return children;
-  for (const pid_t pid : list_process_tree(shell))
-    if (const auto stat = read_process_stat(pid);
-        stat && stat->parent == shell && stat->state != 'Z' && !ignores(pid, SIGQUIT))
-      children.push_back(pid);
+  if (!is_shell(shell)) return children;
+  for (const pid_t pid : list_process_tree(shell)) {
+    const auto stat = read_process_stat(pid);
+    const bool is_running_child = stat && stat->parent == shell && stat->state != 'Z';
+    if (is_running_child && !ignores(pid, is_shell(pid) ? SIGINT : SIGQUIT)) children.push_back(pid);
+  }
   return children;
 }
 

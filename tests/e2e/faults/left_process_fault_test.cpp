@@ -380,9 +380,11 @@ const char* const kSaving =
     "mv up.new up; while :; do sleep 0.02; done'";
 
 TEST_CASE("hunt 150: the program of a shell with a trap for SIGTERM gets the signal, and the trap runs") {
-  const std::string trapped = std::string("trap 'echo cleaned' TERM\n") + kSaving + "\necho end\n";
+  const std::string trapped = std::string("trap 'echo cleaned' TERM\n") + kSaving + "\necho end\n",
+                    write = "cat > inner.sh <<'END'\n" + trapped + "END\n";
   for (const std::string& script :
-       {trapped, "cat > inner.sh <<'END'\n" + trapped + "END\nsh inner.sh\necho outer\n"}) {
+       {trapped, std::string("cat > inner.sh <<'END'\n") + kSaving + "\n:\nEND\ntrap 'echo cleaned' TERM\nbash inner.sh\necho end\n", write + "exec bash inner.sh\n", write + "sh inner.sh\necho outer\n", write + "bash inner.sh\necho outer\n"}) {
+    CAPTURE(script);
     const ScriptLaunch launch;
     ChildProcess process(launch.script_command({"--grace=60"}, script), launch.options());
     launch.pid_in("up");

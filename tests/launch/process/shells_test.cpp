@@ -64,6 +64,19 @@ TEST_CASE("a shell is known by its program, and an interactive one by its flags"
   CHECK_FALSE(is_shell(0));
 }
 
+TEST_CASE("hunt 150: programs in the foreground of a shell are told from those in its background") {
+  const char* const program = "$0 -c 'echo up; sleep 100; :'";
+  for (const char* const shell : {"sh", "bash"}) {
+    CAPTURE(shell);
+    const std::string in_front = std::string(program) + "; :", behind = std::string(program) + " & wait";
+    const Running front({shell, "-c", in_front.c_str(), shell}), back({shell, "-c", behind.c_str(), shell}),
+        other({"perl", "-e", "system(q(sh -c 'echo up; sleep 100; :'))"});
+    CHECK(foreground_of(front.pid).size() == 1);
+    CHECK(foreground_of(back.pid).empty());
+    CHECK(foreground_of(other.pid).empty());
+  }
+}
+
 TEST_CASE(
     "who has the other end of the pipe reads what a process prints, and who prints into it, too, does not") {
   const Running one({"bash", "-c", kScript}), other({"bash", "-c", kScript});
