@@ -187,9 +187,9 @@ void look_for_error_before_sigterm(const DeathScene& scene, DeathEvidence& evide
   const ExitStatus failed = {ExitStatus::How::exited, 1};
   const LogCause error = find_log_cause(scene.log_end, failed, scene.script, scene.late);
   if (!error.what.empty())
-    evidence.facts.push_back(
-        fmt::format("its log ends with {}; perhaps a trap of its script, such as `kill 0`, sent the signal then",
-                    describe(error)));
+    evidence.facts.push_back(fmt::format(
+        "its log ends with {}; perhaps a trap of its script, such as `kill 0`, sent the signal then",
+        describe(error)));
 }
 
 void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {

@@ -380,10 +380,15 @@ const char* const kSaving =
     "mv up.new up; while :; do sleep 0.02; done'";
 
 TEST_CASE("hunt 150: the program of a shell with a trap for SIGTERM gets the signal, and the trap runs") {
-  const std::string trapped = std::string("trap 'echo cleaned' TERM\n") + kSaving + "\necho end\n",
-                    write = "cat > inner.sh <<'END'\n" + trapped + "END\n";
+  const auto write_inner = [](const std::string& text) {
+    return "cat > inner.sh <<'END'\n" + text + "END\n";
+  };
+  const std::string trap = "trap 'echo cleaned' TERM\n", program = std::string(kSaving) + "\n";
+  const std::string trapped = trap + program + "echo end\n", inner = write_inner(trapped);
   for (const std::string& script :
-       {trapped, std::string("cat > inner.sh <<'END'\n") + kSaving + "\n:\nEND\ntrap 'echo cleaned' TERM\nbash inner.sh\necho end\n", write + "exec bash inner.sh\n", write + "sh inner.sh\necho outer\n", write + "bash inner.sh\necho outer\n"}) {
+       {trapped, inner + "exec bash inner.sh\n", inner + "sh inner.sh\necho outer\n",
+        inner + "bash inner.sh\necho outer\n",
+        write_inner(program + ":\n") + trap + "bash inner.sh\necho end\n"}) {
     CAPTURE(script);
     const ScriptLaunch launch;
     ChildProcess process(launch.script_command({"--grace=60"}, script), launch.options());

@@ -116,14 +116,16 @@ TEST_CASE("an exception of the log is the evidence of an exit, and none of a kil
   CHECK(gather_evidence(scene).exception.empty());
 }
 
-TEST_CASE("hunt 150: after SIGTERM, the facts name the error with which the log ends, if nobody sent the signal through us") {
+TEST_CASE(
+    "hunt 150: after SIGTERM, the facts name the error with which the log ends, if nobody sent the signal through us") {
   const std::string error =
       "Traceback (most recent call last):\n  File \"w.py\", line 5, in <module>\nRuntimeError: w failed\n";
   DeathScene scene = {.status = {ExitStatus::How::signaled, SIGTERM}, .log_end = error};
   REQUIRE(gather_evidence(scene).facts.size() == 1);
-  CHECK(gather_evidence(scene).facts.front() ==
-        "its log ends with RuntimeError: w failed (w.py:5, in <module>); perhaps a trap of its script, such as "
-        "`kill 0`, sent the signal then");
+  CHECK(
+      gather_evidence(scene).facts.front() ==
+      "its log ends with RuntimeError: w failed (w.py:5, in <module>); perhaps a trap of its script, such as "
+      "`kill 0`, sent the signal then");
   scene.origin = "process 4711 sent with fleetrun signal";
   CHECK(gather_evidence(scene).facts.empty());
   scene.origin = "";
