@@ -42,7 +42,11 @@ JsonValue read_header(const std::string& path) {
 // The values under the keys of a job. Rank 0 reads all of the metadata, and checks it.
 class CardOfModel {
  public:
-  explicit CardOfModel(const std::string& path) : path_(path), header_(read_header(path)) {}
+  explicit CardOfModel(const std::string& path) : path_(path), header_(read_header(path)) {
+    if (!header_.is(Kind::object))
+      throw Error(ErrorKind::data,
+                  fmt::format("{}: found no header of a safetensors file, wanted a model file of fleetrun", path));
+  }
 
   JsonValue value(const std::string& key) const {
     JsonValue found = optional(key);

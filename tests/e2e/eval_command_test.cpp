@@ -474,6 +474,9 @@ TEST_CASE("eval says what it lacks") {
       contains(launch.run_words({"eval", "a.safetensors", "data"}).err, "reading the model a.safetensors: "));
   launch.folder.write("a.safetensors", "no model");
   CHECK(contains(launch.run_words({"eval", "a.safetensors", "data"}).err,
+                 "a.safetensors: found no header of a safetensors file, wanted a model file of fleetrun"));
+  launch.folder.write("a.safetensors", std::string("\x02\0\0\0\0\0\0\0{}", 10));
+  CHECK(contains(launch.run_words({"eval", "a.safetensors", "data"}).err,
                  "a.safetensors: found no metadata model.input_shape, wanted a model file of fleetrun"));
   launch.folder.write("output/note", "");
   CHECK(

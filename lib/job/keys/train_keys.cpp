@@ -55,7 +55,7 @@ Key train_keys() {
                    "random seed of parameters, shuffling, augmentation and dropout"),
           make_key("threads", train(&TrainSpec::threads), "compute threads per rank",
                    {.range = Range::between(1, kMostThreads), .absent = "cores / local ranks"}),
-          make_key("log_every", train(&TrainSpec::log_every), "steps between printed lines",
+          make_key("log_every", train(&TrainSpec::log_every), "steps between printed lines; each epoch begins with one",
                    {.range = Range::from(1)}),
           make_key("fetch_every", train(&TrainSpec::fetch_every),
                    "steps between reads of loss and accuracy; a step that prints a line reads them, too",
