@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 #include <utility>
@@ -19,10 +20,12 @@ constexpr auto kNoticeable = std::chrono::seconds(1);
 
 std::string input_of(pid_t pid) { return process_path(pid, "fd/0"); }
 
+// Not the one that this process reads, too: no rank writes there.
 bool reads_pipe(pid_t pid) {
   const std::string input = input_of(pid);
-  struct stat facts {};
-  return !input.empty() && ::stat(input.c_str(), &facts) == 0 && S_ISFIFO(facts.st_mode);
+  struct stat facts {}, own {};
+  if (input.empty() || ::stat(input.c_str(), &facts) != 0 || !S_ISFIFO(facts.st_mode)) return false;
+  return ::fstat(STDIN_FILENO, &own) != 0 || own.st_dev != facts.st_dev || own.st_ino != facts.st_ino;
 }
 
 // Bytes, or the end: nobody can write there any more.
