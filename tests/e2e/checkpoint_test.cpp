@@ -125,7 +125,7 @@ TEST_CASE(
     if (averages) words.insert(words.end(), {"optimizer.ema_decay=0.9", "optimizer.ema_evaluate=true"});
     REQUIRE(train(launch, words).code == 0);
     const std::string weights = launch.folder.read("output/model.safetensors");
-    words.emplace_back("strategy.amp=true");
+    words.emplace_back("data.train.augment=crop_flip");
     const ChildResult other = train(launch, words);
     REQUIRE_MESSAGE(other.code == 0, other.err);
     CHECK(launch.folder.read("output/model.safetensors") == weights);
