@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/system/unique_fd.h"
 #include "launch/process/orphans.h"
 #include "launch/process/proc_files.h"
+#include "launch/process/shells.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -19,14 +21,6 @@ constexpr int kLook_ms = 5;
 constexpr auto kNoticeable = std::chrono::seconds(1);
 
 std::string input_of(pid_t pid) { return process_path(pid, "fd/0"); }
-
-// Not the one that this process reads, too: no rank writes there.
-bool reads_pipe(pid_t pid) {
-  const std::string input = input_of(pid);
-  struct stat facts {}, own {};
-  if (input.empty() || ::stat(input.c_str(), &facts) != 0 || !S_ISFIFO(facts.st_mode)) return false;
-  return ::fstat(STDIN_FILENO, &own) != 0 || own.st_dev != facts.st_dev || own.st_ino != facts.st_ino;
-}
 
 // Bytes, or the end: nobody can write there any more.
 bool has_something_to_read(pid_t pid) {
@@ -43,6 +37,24 @@ std::vector<pid_t> list_readers(const std::vector<pid_t>& known) {
 }
 
 }  // namespace
+
+bool reads_pipe(pid_t pid) {
+  const std::string input = input_of(pid);
+  struct stat facts {}, own {};
+  if (input.empty() || ::stat(input.c_str(), &facts) != 0 || !S_ISFIFO(facts.st_mode)) return false;
+  return ::fstat(STDIN_FILENO, &own) != 0 || own.st_dev != facts.st_dev || own.st_ino != facts.st_ino;
+}
+
+std::set<pid_t> filters_among(const std::vector<pid_t>& processes, const std::set<pid_t>& printers) {
+  std::set<pid_t> filters;
+  for (const pid_t pid : processes) {
+    const auto is_served = [pid](pid_t printer) {
+      return printer != pid && reads_output_of(pid, printer) && !reads_output_of(printer, pid);
+    };
+    if (reads_pipe(pid) && std::ranges::any_of(printers, is_served)) filters.insert(pid);
+  }
+  return filters;
+}
 
 bool PipeReaders::has_worked(pid_t pid, TimePoint now) {
   const auto stat = read_process_stat(pid);

@@ -12,6 +12,7 @@
 
 #include "base/system/unique_fd.h"
 #include "launch/process/pidfd.h"
+#include "launch/process/pipe_readers.h"
 #include "launch/process/proc_files.h"
 #include "launch/process/shells.h"
 #include "launch/process/signals.h"
@@ -92,8 +93,20 @@ bool LeftOfRanks::add(int rank, pid_t leader, const Request& request, const Left
                      .in_foreground = {},
                      .alone_since = {},
                      .told_at = {}});
+  note_filters(groups_.back(), members);
   ask(groups_.back(), members, now);
   return true;
+}
+
+// Also those of a leader that somebody else has signalled.
+void LeftOfRanks::note_filters(Group& group, const std::vector<LeftProcess>& members) {
+  std::vector<pid_t> all;
+  std::set<pid_t> handlers;
+  for (const LeftProcess& member : members) {
+    all.push_back(member.pid);
+    if (handled_by(member.pid, group.request.signal) != 0) handlers.insert(member.pid);
+  }
+  group.request.filters.merge(filters_among(all, handlers));
 }
 
 std::vector<int> LeftOfRanks::take_ended(const LeftByRank& left, TimePoint now) {
@@ -129,13 +142,22 @@ void LeftOfRanks::ask(Group& group, const std::vector<LeftProcess>& members, Tim
   }
   if (!group.alone_since) group.alone_since = now;
   if (!group.asked.empty() && now - *group.alone_since < kTimeToFollow) return;
-  bool any_new = false;
+  tell(group, members, now);
+}
+
+// A filter, such as gzip, gets the signal kTimeToEnd after the others: by then it has seen the end of its pipe, and has written what it had.
+void LeftOfRanks::tell(Group& group, const std::vector<LeftProcess>& members, TimePoint now) {
+  const bool filters_too = group.told_at && now - *group.told_at >= kTimeToEnd;
+  bool any_new = false, any_filter = false;
   for (const LeftProcess& member : members) {
-    if (!group.told.insert(member.pid).second) continue;
+    const bool is_filter = reads_pipe(member.pid);
+    any_filter = any_filter || is_filter;
+    if ((is_filter && !filters_too) || !group.told.insert(member.pid).second) continue;
     any_new = true;
-    if (::getpgid(member.pid) != group.leader) send_to_member(member.pid, SIGTERM);
+    if (is_filter) group.told_at = now;
+    if (any_filter || ::getpgid(member.pid) != group.leader) send_to_member(member.pid, SIGTERM);
   }
-  if (any_new) ::killpg(group.leader, SIGTERM);
+  if (any_new && !any_filter) ::killpg(group.leader, SIGTERM);
   if (!group.told_at) group.told_at = now;
 }
 
@@ -144,6 +166,7 @@ void LeftOfRanks::ask(Group& group, const std::vector<LeftProcess>& members, Tim
 bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& members) {
   std::unordered_set<pid_t> covered;
   for (const LeftProcess& member : members) {
+    if (group.request.filters.contains(member.pid)) continue;
     const bool is_covered = covered.contains(member.parent) && !group.in_foreground.contains(member.pid);
     if (!is_covered && !group.asked.contains(member.pid)) {
       const bool has_seen_it = group.request.group_has_it && ::getpgid(member.pid) == group.leader;

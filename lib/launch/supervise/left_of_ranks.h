@@ -30,6 +30,7 @@ class LeftOfRanks {
     bool by_fleetrun = true;        // otherwise its last words may still be in a pipe to `tee`
     bool group_has_it = false;      // its whole process group has got the signal
     std::set<pid_t> handlers = {};  // below the leader: they had a handler when it was asked
+    std::set<pid_t> filters = {};   // below the leader: they read what it or a handler printed
   };
   // The leader of the rank has ended, but is not reaped. Asks what is left to end, too: at once, or after kTimeToFollow if it was not
   // fleetrun who asked the leader. False: nothing is left.
@@ -53,6 +54,8 @@ class LeftOfRanks {
   };
 
   static void ask(Group& group, const std::vector<LeftProcess>& members, TimePoint now);
+  static void note_filters(Group& group, const std::vector<LeftProcess>& members);
+  static void tell(Group& group, const std::vector<LeftProcess>& members, TimePoint now);
   static bool ask_handlers(Group& group, const std::vector<LeftProcess>& members);
   static void end_shells_above(const LeftProcess& member, Group& group,
                                const std::vector<LeftProcess>& members);

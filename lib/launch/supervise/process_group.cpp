@@ -172,7 +172,8 @@ LeftOfRanks::Request ProcessGroup::request_of(std::size_t rank, const ExitStatus
     return {.signal = leader.asked,
             .by_fleetrun = !leader.others_asked,
             .group_has_it = leader.group_asked,
-            .handlers = leader.handlers};
+            .handlers = leader.handlers,
+            .filters = leader.filters};
   const int signal = status.exit_code() - kSignalExitCode;
   const bool ends = ends_a_run(signal) || std::ranges::count(options_.stop_signals, signal) > 0;
   return {.signal = ends ? signal : 0, .by_fleetrun = false};
@@ -331,6 +332,7 @@ void ProcessGroup::ask_below(std::size_t rank, const std::vector<pid_t>& below) 
   for (const pid_t pid : below) {
     const auto stat = read_process_stat(pid);
     if (pid == records_[rank].pid || !stat || ::getsid(pid) != ::getsid(0)) continue;
+    if (leaders_[rank].filters.contains(pid)) continue;
     const bool handles_it = handlers.contains(pid),
                is_covered = covered.contains(stat->parent) && !in_foreground.contains(pid);
     if (is_covered || handles_it) covered.insert(pid);
@@ -343,11 +345,17 @@ void ProcessGroup::ask_below(std::size_t rank, const std::vector<pid_t>& below) 
 
 // Once the signal has come, who had a handler for it may have another one, or none.
 void ProcessGroup::note_handlers(std::size_t rank, int signal) {
-  const pid_t leader = records_[rank].pid;
-  std::set<pid_t>& handlers = leaders_[rank].handlers;
-  handlers.clear();
-  for (const pid_t pid : list_process_tree(leader))
-    if (pid != leader && handles(pid, signal)) handlers.insert(pid);
+  const pid_t pid_of_leader = records_[rank].pid;
+  Leader& leader = leaders_[rank];
+  std::vector<pid_t> below = list_process_tree(pid_of_leader);
+  std::erase(below, pid_of_leader);
+  leader.handlers.clear();
+  for (const pid_t pid : below)
+    if (handles(pid, signal)) leader.handlers.insert(pid);
+  std::set<pid_t> printers = leader.handlers;
+  printers.insert(pid_of_leader);
+  leader.filters = filters_among(below, printers);
+  for (const pid_t pid : leader.filters) leader.handlers.erase(pid);
 }
 
 void ProcessGroup::act(const TerminateGroup& action) {

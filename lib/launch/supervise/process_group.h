@@ -100,6 +100,7 @@ class ProcessGroup {
     bool others_asked = false;  // somebody had sent it SIGTERM before fleetrun asked it
     bool group_asked = false;   // its whole group got that signal
     std::set<pid_t> handlers;   // below it: they had a handler for that signal then
+    std::set<pid_t> filters;    // below it: they read what it, or one of these, prints
   };
 
   std::optional<ExitStatus> status_of_ended(std::size_t rank) const;

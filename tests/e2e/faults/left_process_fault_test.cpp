@@ -352,6 +352,28 @@ TEST_CASE("hunt 150: a filter writes all that its rank has written into the pipe
   }
 }
 
+// gzip has a handler for SIGTERM, as a program that saves does.
+TEST_CASE("hunt 154: if a rank is stopped, its program can print until it has saved, and the filter writes all of it") {
+  for (const std::string& trap : {std::string(), std::string("trap 'echo cleaned' TERM\n")}) {
+    for (const std::string& handler : {std::string("trap 'sleep 0.3; echo saved; exit 0' TERM; "), std::string()}) {
+      CAPTURE(trap + handler);
+      const ScriptLaunch launch;
+      launch.folder.write("rank.sh", "exec > >(gzip > kept.gz) 2>&1\n" + trap + "echo first\nsh -c \"" + handler +
+                                         "echo up > up; while :; do sleep 0.02; done\"\n");
+      ChildProcess process(launch.script_command({}, "exec bash rank.sh\n"), launch.options());
+      REQUIRE(comes_true([&] { return launch.folder.has("up"); }, within(5s)));
+      process.send(SIGTERM);
+      const ChildResult result = process.wait();
+      CHECK(result.code == 143);
+      CHECK(result.seconds < seconds_within(8s));
+      const std::string kept = run_child({"/bin/sh", "-c", "gzip -dc kept.gz"}, launch.options()).out;
+      CHECK(kept.starts_with("first\n"));
+      CHECK(contains(kept, "saved\n") == !handler.empty());
+      CHECK(contains(kept, "cleaned\n") == !trap.empty());
+    }
+  }
+}
+
 TEST_CASE("hunt 150: a filter sees the end of its pipe if the process that still writes there must end") {
   const ScriptLaunch launch;
   const ChildResult result = launch.run_script(
