@@ -44,8 +44,9 @@ class CardOfModel {
  public:
   explicit CardOfModel(const std::string& path) : path_(path), header_(read_header(path)) {
     if (!header_.is(Kind::object))
-      throw Error(ErrorKind::data,
-                  fmt::format("{}: found no header of a safetensors file, wanted a model file of fleetrun", path));
+      throw Error(
+          ErrorKind::data,
+          fmt::format("{}: found no header of a safetensors file, wanted a model file of fleetrun", path));
   }
 
   JsonValue value(const std::string& key) const {

@@ -212,6 +212,7 @@ class Coordinator {
   Actions take_over(TimePoint now);
   Actions fail_while_joining(PeerId peer, const Failed& failed, TimePoint now);
   bool has_joined(const Failed& failed) const;  // another fleetrun of the same node
+  Actions end_by_wish(int missing);             // nodes that have not come
   Actions fail_while_taking_over(PeerId peer, const NodeFailure& failure, TimePoint now);
   Actions end_while_taking_over(PeerId peer, const Ended& ended, TimePoint now);
   std::optional<MissingQuorum> missing_quorum() const;

@@ -41,8 +41,8 @@ Coordinator::Actions Coordinator::take_over_if_all_have_come(TimePoint now) {
   const bool all = survivors >= options_.takes_over->survivors && std::ssize(waiting_) >= expected;
   const bool enough = std::ssize(waiting_) >= options_.least_running() && !missing_quorum();
   const bool had_time = now >= began_ + options_.takes_over->meet;
-  if (wish_ && (survivors >= options_.takes_over->survivors || had_time)) return end(*wish_, std::nullopt);
-  if (wish_) return {};
+  const auto missing = options_.takes_over->survivors - survivors;
+  if (wish_) return missing <= 0 || had_time ? end_by_wish(static_cast<int>(missing)) : Actions();
   return has_own && enough && (all || had_time) ? take_over(now) : Actions();
 }
 
@@ -94,6 +94,15 @@ Coordinator::Actions Coordinator::take_over(TimePoint now) {
   ending_ = options_.takes_over->loss;
   ending_->block.clear();
   return begin_next({}, now);
+}
+
+Coordinator::Actions Coordinator::end_by_wish(int missing) {
+  NodeFailure failure = *wish_;
+  if (missing > 0) {
+    failure.line += fmt::format("; {} did not hear of it, and may go on", plural(missing, "node"));
+    failure.block = fmt::format("fleetrun: {}\n", failure.line);
+  }
+  return end(failure, std::nullopt);
 }
 
 // The end of a rank follows from the loss of the first node, or comes too late to matter. What somebody asked for counts, when the other nodes

@@ -99,6 +99,9 @@ class NodeSession {
   void tell_signs(const SignsOfLife& signs) { send(Signs{attempt_, signs}); }
   const SignsOfLife& signs_elsewhere() const { return signs_elsewhere_; }
 
+  // Somebody who has stopped the run does not want to wait until the other nodes have heard of it, after the loss of the first one.
+  void stop_looking();
+
   // Answers the questions of the first node to this node.
   using Answerer = std::function<std::string(const std::string& request, const std::string& sender)>;
   void answer_with(Answerer answerer) { answerer_ = std::move(answerer); }

@@ -162,6 +162,10 @@ void NodeSession::go_on_looking(const std::string& why) {
   keep_up_addresses();
 }
 
+void NodeSession::stop_looking() {
+  if (taking_over_ && !over_ && !link_->is_open() && ending_.is_wished()) give_up_looking();
+}
+
 void NodeSession::give_up_looking() {
   NodeFailure failure = taking_over_->loss;
   failure.line += "; no other node of the run took over";

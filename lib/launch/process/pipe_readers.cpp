@@ -40,7 +40,8 @@ std::vector<pid_t> list_readers(const std::vector<pid_t>& known) {
 
 bool reads_pipe(pid_t pid) {
   const std::string input = input_of(pid);
-  struct stat facts {}, own {};
+  struct stat facts {
+  }, own{};
   if (input.empty() || ::stat(input.c_str(), &facts) != 0 || !S_ISFIFO(facts.st_mode)) return false;
   return ::fstat(STDIN_FILENO, &own) != 0 || own.st_dev != facts.st_dev || own.st_ino != facts.st_ino;
 }

@@ -91,10 +91,12 @@ void SharedRun::pass_on(const Event& event) {
   if (!verdict) return;
   const NodeFailure failure = failure_here(*verdict, sources_.nodes.shared(Clock::now()));
   if (std::holds_alternative<FrontLost>(event) && sources_.nodes.hand_over(failure)) return;
-  if (note_request(event))
+  if (note_request(event)) {
     hurry(event);
-  else
+    sources_.nodes.stop_looking();
+  } else {
     say_what_ctrl_c_does(*verdict, event);
+  }
   ending_ = true;
   sources_.nodes.send(Failed{attempt_, failure});
 }

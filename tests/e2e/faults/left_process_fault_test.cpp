@@ -353,13 +353,15 @@ TEST_CASE("hunt 150: a filter writes all that its rank has written into the pipe
 }
 
 // gzip has a handler for SIGTERM, as a program that saves does.
-TEST_CASE("hunt 154: if a rank is stopped, its program can print until it has saved, and the filter writes all of it") {
+TEST_CASE(
+    "hunt 154: if a rank is stopped, its program can print until it has saved, and the filter writes all of it") {
   for (const std::string& trap : {std::string(), std::string("trap 'echo cleaned' TERM\n")}) {
-    for (const std::string& handler : {std::string("trap 'sleep 0.3; echo saved; exit 0' TERM; "), std::string()}) {
+    for (const std::string& handler :
+         {std::string("trap 'sleep 0.3; echo saved; exit 0' TERM; "), std::string()}) {
       CAPTURE(trap + handler);
       const ScriptLaunch launch;
-      launch.folder.write("rank.sh", "exec > >(gzip > kept.gz) 2>&1\n" + trap + "echo first\nsh -c \"" + handler +
-                                         "echo up > up; while :; do sleep 0.02; done\"\n");
+      launch.folder.write("rank.sh", "exec > >(gzip > kept.gz) 2>&1\n" + trap + "echo first\nsh -c \"" +
+                                         handler + "echo up > up; while :; do sleep 0.02; done\"\n");
       ChildProcess process(launch.script_command({}, "exec bash rank.sh\n"), launch.options());
       REQUIRE(comes_true([&] { return launch.folder.has("up"); }, within(5s)));
       process.send(SIGTERM);

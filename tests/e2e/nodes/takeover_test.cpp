@@ -445,5 +445,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "hunt 154: a stopped node that finds no other node ends at another Ctrl-C, and says that nobody heard of it") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(kNodes);
+  Cluster cluster(kNodes, &network);
+  cluster.start({"--nnodes=2:4", "--nproc_per_node=1", "--", "sh", "-c",
+                 "echo $$ > ../new.$RANK && mv ../new.$RANK ../rank.$RANK; exec sleep 100"});
+  for (int node = 0; node < kNodes; ++node) cluster.pid_in("rank." + std::to_string(node));
+  network.pull_cable(3);
+  cluster.send(3, SIGINT);
+  REQUIRE(cluster.says(3, "this node looks for the others to end the run\n"));
+  cluster.send(3, SIGINT);
+  const ChildResult end = cluster.end_of(3, 4s);
+  CHECK(end.code == 130);
+  CHECK_MESSAGE(contains(end.err, "no other node of the run took over"), end.err);
+  cluster.send(0, SIGTERM);
+  for (const int node : {0, 1, 2}) CHECK(cluster.end_of(node).code == 143);
+}
+
 }  // namespace
 }  // namespace fleetrun::takeover_test
