@@ -316,12 +316,22 @@ void ProcessGroup::act(const Terminate& action) {
   // What a trap of the shell starts does not belong to these.
   const std::vector<pid_t> below = waits ? list_process_tree(records_[rank].pid) : std::vector<pid_t>();
   if (leader.group_asked)
-    signal_group(action.rank, SIGINT);
+    interrupt_group(rank);
   else if (leader.pidfd)
     send_signal(leader.pidfd, action.signal == SIGINT ? SIGTERM : action.signal);
   ask_below(rank, below);
   signal_group(action.rank, SIGCONT);
   release();
+}
+
+// All of the leader's process group but the filters, which end when they have written what the others print.
+void ProcessGroup::interrupt_group(std::size_t rank) const {
+  const std::set<pid_t>& filters = leaders_[rank].filters;
+  if (filters.empty()) return signal_group(static_cast<int>(rank), SIGINT);
+  for (const pid_t pid : list_process_tree(records_[rank].pid)) {
+    if (filters.contains(pid) || ::getpgid(pid) != records_[rank].pid) continue;
+    if (const UniqueFd pidfd = open_pidfd(pid)) send_signal(pidfd, SIGINT);
+  }
 }
 
 // A shell that does not end at SIGTERM, because it is interactive or has a trap, waits for a program that knows nothing of the signal. So SIGTERM

@@ -118,6 +118,7 @@ class ProcessGroup {
   static bool deliver(Leader& leader, int signal, std::string origin);
   void signal_group(int rank, int signal) const;
   void note_handlers(std::size_t rank, int signal);
+  void interrupt_group(std::size_t rank) const;
   void ask_below(std::size_t rank, const std::vector<pid_t>& below) const;
 
   EventLoop& loop_;

@@ -352,27 +352,31 @@ TEST_CASE("hunt 150: a filter writes all that its rank has written into the pipe
   }
 }
 
-// gzip has a handler for SIGTERM, as a program that saves does.
+// gzip has handlers for SIGTERM and SIGINT, as a program that saves does.
 TEST_CASE(
     "hunt 154: if a rank is stopped, its program can print until it has saved, and the filter writes all of it") {
-  for (const std::string& trap : {std::string(), std::string("trap 'echo cleaned' TERM\n")}) {
-    for (const std::string& handler :
-         {std::string("trap 'sleep 0.3; echo saved; exit 0' TERM; "), std::string()}) {
-      CAPTURE(trap + handler);
-      const ScriptLaunch launch;
-      launch.folder.write("rank.sh", "exec > >(gzip > kept.gz) 2>&1\n" + trap + "echo first\nsh -c \"" +
-                                         handler + "echo up > up; while :; do sleep 0.02; done\"\n");
-      ChildProcess process(launch.script_command({}, "exec bash rank.sh\n"), launch.options());
-      REQUIRE(comes_true([&] { return launch.folder.has("up"); }, within(5s)));
-      process.send(SIGTERM);
-      const ChildResult result = process.wait();
-      CHECK(result.code == 143);
-      CHECK(result.seconds < seconds_within(8s));
-      const std::string kept = run_child({"/bin/sh", "-c", "gzip -dc kept.gz"}, launch.options()).out;
-      CHECK(kept.starts_with("first\n"));
-      CHECK(contains(kept, "saved\n") == !handler.empty());
-      CHECK(contains(kept, "cleaned\n") == !trap.empty());
-    }
+  struct Stop {
+    int signal;
+    std::string trap, handler;
+  };
+  const std::string cleans = "trap 'echo cleaned' TERM\n", saves = "trap 'sleep 0.3; echo saved; exit 0' INT TERM; ";
+  for (const Stop& stop : {Stop{SIGTERM, "", saves}, Stop{SIGTERM, "", ""}, Stop{SIGTERM, cleans, saves},
+                           Stop{SIGTERM, cleans, ""}, Stop{SIGINT, "", saves}, Stop{SIGINT, cleans, saves}}) {
+    CAPTURE(stop.signal);
+    CAPTURE(stop.trap + stop.handler);
+    const ScriptLaunch launch;
+    launch.folder.write("rank.sh", "exec > >(gzip > kept.gz) 2>&1\n" + stop.trap + "echo first\nsh -c \"" + stop.handler +
+                                       "echo up > up; while :; do sleep 0.02; done\"\n");
+    ChildProcess process(launch.script_command({}, "exec bash rank.sh\n"), launch.options());
+    REQUIRE(comes_true([&] { return launch.folder.has("up"); }, within(5s)));
+    process.send(stop.signal);
+    const ChildResult result = process.wait();
+    CHECK(result.code == 128 + stop.signal);
+    CHECK(result.seconds < seconds_within(8s));
+    const std::string kept = run_child({"/bin/sh", "-c", "gzip -dc kept.gz"}, launch.options()).out;
+    CHECK(kept.starts_with("first\n"));
+    CHECK(contains(kept, "saved\n") == !stop.handler.empty());
+    CHECK((stop.signal == SIGINT || contains(kept, "cleaned\n") == !stop.trap.empty()));
   }
 }
 
