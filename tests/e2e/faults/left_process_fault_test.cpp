@@ -359,14 +359,15 @@ TEST_CASE(
     int signal;
     std::string trap, handler;
   };
-  const std::string cleans = "trap 'echo cleaned' TERM\n", saves = "trap 'sleep 0.3; echo saved; exit 0' INT TERM; ";
+  const std::string cleans = "trap 'echo cleaned' TERM\n",
+                    saves = "trap 'sleep 0.3; echo saved; exit 0' INT TERM; ";
   for (const Stop& stop : {Stop{SIGTERM, "", saves}, Stop{SIGTERM, "", ""}, Stop{SIGTERM, cleans, saves},
                            Stop{SIGTERM, cleans, ""}, Stop{SIGINT, "", saves}, Stop{SIGINT, cleans, saves}}) {
     CAPTURE(stop.signal);
     CAPTURE(stop.trap + stop.handler);
     const ScriptLaunch launch;
-    launch.folder.write("rank.sh", "exec > >(gzip > kept.gz) 2>&1\n" + stop.trap + "echo first\nsh -c \"" + stop.handler +
-                                       "echo up > up; while :; do sleep 0.02; done\"\n");
+    launch.folder.write("rank.sh", "exec > >(gzip > kept.gz) 2>&1\n" + stop.trap + "echo first\nsh -c \"" +
+                                       stop.handler + "echo up > up; while :; do sleep 0.02; done\"\n");
     ChildProcess process(launch.script_command({}, "exec bash rank.sh\n"), launch.options());
     REQUIRE(comes_true([&] { return launch.folder.has("up"); }, within(5s)));
     process.send(stop.signal);
