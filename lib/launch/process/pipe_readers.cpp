@@ -52,7 +52,8 @@ std::set<pid_t> filters_among(const std::vector<pid_t>& processes, const std::se
     const auto is_served = [pid](pid_t printer) {
       return printer != pid && reads_output_of(pid, printer) && !reads_output_of(printer, pid);
     };
-    if (reads_pipe(pid) && std::ranges::any_of(printers, is_served)) filters.insert(pid);
+    if (reads_pipe(pid) && (is_compressor(pid) || std::ranges::any_of(printers, is_served)))
+      filters.insert(pid);
   }
   return filters;
 }

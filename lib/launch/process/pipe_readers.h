@@ -16,7 +16,8 @@ namespace fleetrun::launch {
 // By its standard input, and not the pipe that this process reads, too: no rank writes there.
 bool reads_pipe(pid_t pid);
 
-// Those of `processes` that only serve one of `printers`: they read from a pipe what it prints. So they must not end before it.
+// Those of `processes` that only serve one of `printers`: they read from a pipe what it prints. So they must not end before it. A program that
+// compresses a pipe serves whoever prints there.
 std::set<pid_t> filters_among(const std::vector<pid_t>& processes, const std::set<pid_t>& printers);
 
 struct ReaderPatience {

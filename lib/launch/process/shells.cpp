@@ -22,10 +22,17 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 9> kShells = {"sh",   "dash", "bash", "zsh",    "ksh",
                                                      "mksh", "fish", "tcsh", "busybox"};
 
+constexpr std::array<std::string_view, 8> kCompressors = {"gzip",   "pigz", "bzip2", "pbzip2",
+                                                          "lbzip2", "xz",   "zstd",  "lz4"};
+
 // "" where it cannot be read.
 std::string target_of(const std::string& link) {
   std::error_code hidden;
   return fs::read_symlink(link, hidden).string();
+}
+
+std::string program_of(pid_t pid) {
+  return fs::path(target_of(process_path(pid, "exe"))).filename().string();
 }
 
 std::vector<std::string> words_of(pid_t pid) {
@@ -53,9 +60,10 @@ bool is_open_for_reading(const std::string& link) {
 
 }  // namespace
 
-bool is_shell(pid_t pid) {
-  const std::string program = fs::path(target_of(process_path(pid, "exe"))).filename().string();
-  return std::ranges::find(kShells, program) != kShells.end();
+bool is_shell(pid_t pid) { return std::ranges::find(kShells, program_of(pid)) != kShells.end(); }
+
+bool is_compressor(pid_t pid) {
+  return std::ranges::find(kCompressors, program_of(pid)) != kCompressors.end();
 }
 
 bool is_interactive_shell(pid_t pid) {

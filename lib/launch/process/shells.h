@@ -7,7 +7,9 @@
 
 namespace fleetrun::launch {
 
-bool is_shell(pid_t pid);              // sh, bash and the like, also one that runs a script
+bool is_shell(pid_t pid);  // sh, bash and the like, also one that runs a script
+bool is_compressor(
+    pid_t pid);  // gzip and the like, which handle SIGTERM only to remove a file that is not complete
 bool is_interactive_shell(pid_t pid);  // such as that of `bash -ic`, which ignores SIGTERM from its start
 
 // The children in the foreground of a shell, which runs no trap before they have ended. Those in the background ignore SIGINT and SIGQUIT if the

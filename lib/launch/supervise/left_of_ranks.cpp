@@ -148,16 +148,18 @@ void LeftOfRanks::ask(Group& group, const std::vector<LeftProcess>& members, Tim
 // A filter, such as gzip, gets the signal kTimeToEnd after the others: by then it has seen the end of its pipe, and has written what it had.
 void LeftOfRanks::tell(Group& group, const std::vector<LeftProcess>& members, TimePoint now) {
   const bool filters_too = group.told_at && now - *group.told_at >= kTimeToEnd;
-  bool any_new = false, any_filter = false;
+  std::set<pid_t> filters;
+  for (const LeftProcess& member : members)
+    if (reads_pipe(member.pid)) filters.insert(member.pid);
+  bool any_new = false;
   for (const LeftProcess& member : members) {
-    const bool is_filter = reads_pipe(member.pid);
-    any_filter = any_filter || is_filter;
+    const bool is_filter = filters.contains(member.pid);
     if ((is_filter && !filters_too) || !group.told.insert(member.pid).second) continue;
     any_new = true;
     if (is_filter) group.told_at = now;
-    if (any_filter || ::getpgid(member.pid) != group.leader) send_to_member(member.pid, SIGTERM);
+    if (!filters.empty() || ::getpgid(member.pid) != group.leader) send_to_member(member.pid, SIGTERM);
   }
-  if (any_new && !any_filter) ::killpg(group.leader, SIGTERM);
+  if (any_new && filters.empty()) ::killpg(group.leader, SIGTERM);
   if (!group.told_at) group.told_at = now;
 }
 

@@ -324,12 +324,16 @@ void ProcessGroup::act(const Terminate& action) {
   release();
 }
 
-// All of the leader's process group but the filters, which end when they have written what the others print.
+// All of the leader's process group but the filters of the leader's own output, as of `exec > >(gzip > f)`. A shell goes on with its next command if
+// the last program of a pipeline is not interrupted.
 void ProcessGroup::interrupt_group(std::size_t rank) const {
-  const std::set<pid_t>& filters = leaders_[rank].filters;
-  if (filters.empty()) return signal_group(static_cast<int>(rank), SIGINT);
-  for (const pid_t pid : list_process_tree(records_[rank].pid)) {
-    if (filters.contains(pid) || ::getpgid(pid) != records_[rank].pid) continue;
+  const pid_t leader = records_[rank].pid;
+  const auto reads_leader = [leader](pid_t pid) { return reads_output_of(pid, leader); };
+  if (std::ranges::none_of(leaders_[rank].filters, reads_leader))
+    return signal_group(static_cast<int>(rank), SIGINT);
+  for (const pid_t pid : list_process_tree(leader)) {
+    const bool is_filter = leaders_[rank].filters.contains(pid) && reads_leader(pid);
+    if (is_filter || ::getpgid(pid) != leader) continue;
     if (const UniqueFd pidfd = open_pidfd(pid)) send_signal(pidfd, SIGINT);
   }
 }

@@ -381,6 +381,33 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("hunt 153: a program without a handler is stopped before the gzip that reads its output") {
+  const ScriptLaunch launch;
+  ChildProcess process(
+      launch.script_command(
+          {}, "sh -c 'echo first; echo up > up; while :; do sleep 0.02; done' | gzip > kept.gz\n:\n"),
+      launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("up"); }, within(5s)));
+  process.send(SIGTERM);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 143);
+  CHECK(result.seconds < seconds_within(1500ms));
+  CHECK(run_child({"/bin/sh", "-c", "gzip -dc kept.gz"}, launch.options()).out == "first\n");
+}
+
+TEST_CASE("hunt 153: Ctrl-C ends a script with a pipeline, which does not go on with its next command") {
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'trap - INT; kill -INT $$' INT; echo up > up; while :; do sleep 0.02; done\n");
+  launch.folder.write("rank.sh", "sh program.sh | tee kept\nsleep 100\n");
+  ChildProcess process(launch.script_command({}, "exec bash rank.sh\n"), launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("up"); }, within(5s)));
+  process.send(SIGINT);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 130);
+  CHECK(result.seconds < seconds_within(5s));
+}
+
 TEST_CASE("hunt 150: a filter sees the end of its pipe if the process that still writes there must end") {
   const ScriptLaunch launch;
   const ChildResult result = launch.run_script(
