@@ -172,7 +172,8 @@ bool LeftOfRanks::ask_handlers(Group& group, const std::vector<LeftProcess>& mem
     const bool is_covered = covered.contains(member.parent) && !group.in_foreground.contains(member.pid);
     if (!is_covered && !group.asked.contains(member.pid)) {
       const bool has_seen_it = group.request.group_has_it && ::getpgid(member.pid) == group.leader;
-      const bool was_asked = has_seen_it && group.request.handlers.contains(member.pid);
+      const bool was_asked = group.request.asked.contains(member.pid) ||
+                             (has_seen_it && group.request.handlers.contains(member.pid));
       const int signal = was_asked ? 0 : handled_by(member.pid, group.request.signal);
       if (signal == 0 && !seems_to_save(member.pid, group.request)) continue;
       group.asked.insert(member.pid);

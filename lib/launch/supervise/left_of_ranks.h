@@ -30,6 +30,7 @@ class LeftOfRanks {
     bool by_fleetrun = true;        // otherwise its last words may still be in a pipe to `tee`
     bool group_has_it = false;      // its whole process group has got the signal
     std::set<pid_t> handlers = {};  // below the leader: they had a handler when it was asked
+    std::set<pid_t> asked = {};     // below the leader: fleetrun has sent them SIGTERM, too
     std::set<pid_t> filters = {};   // below the leader: they read what it or a handler printed
   };
   // The leader of the rank has ended, but is not reaped. Asks what is left to end, too: at once, or after kTimeToFollow if it was not

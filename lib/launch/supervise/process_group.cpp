@@ -173,6 +173,7 @@ LeftOfRanks::Request ProcessGroup::request_of(std::size_t rank, const ExitStatus
             .by_fleetrun = !leader.others_asked,
             .group_has_it = leader.group_asked,
             .handlers = leader.handlers,
+            .asked = leader.below_asked,
             .filters = leader.filters};
   const int signal = status.exit_code() - kSignalExitCode;
   const bool ends = ends_a_run(signal) || std::ranges::count(options_.stop_signals, signal) > 0;
@@ -340,7 +341,7 @@ void ProcessGroup::interrupt_group(std::size_t rank) const {
 
 // A shell that does not end at SIGTERM, because it is interactive or has a trap, waits for a program that knows nothing of the signal. So SIGTERM
 // goes to those below that handle it, except to their children. If there are none, all get it. Other leaders that ignore it may be saving.
-void ProcessGroup::ask_below(std::size_t rank, const std::vector<pid_t>& below) const {
+void ProcessGroup::ask_below(std::size_t rank, const std::vector<pid_t>& below) {
   const std::set<pid_t>& handlers = leaders_[rank].handlers;
   std::set<pid_t> covered, in_foreground;
   for (const pid_t pid : below) {
@@ -353,7 +354,8 @@ void ProcessGroup::ask_below(std::size_t rank, const std::vector<pid_t>& below) 
     if (is_covered || (!handles_it && !handlers.empty())) continue;
     if (handles_it)
       for (const pid_t child : foreground_of(pid)) in_foreground.insert(child);
-    if (const UniqueFd pidfd = open_pidfd(pid)) send_signal(pidfd, SIGTERM);
+    if (const UniqueFd pidfd = open_pidfd(pid); pidfd && send_signal(pidfd, SIGTERM))
+      leaders_[rank].below_asked.insert(pid);
   }
 }
 

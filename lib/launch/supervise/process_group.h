@@ -95,12 +95,13 @@ class ProcessGroup {
     int number = 0;  // of the rank in the run
     int sent = 0;    // the last signal that we forwarded
     TimePoint sent_at;
-    std::string origin;         // of that signal: "process 4711 sent with fleetrun signal"
-    int asked = 0;              // the signal with which it was asked to end
-    bool others_asked = false;  // somebody had sent it SIGTERM before fleetrun asked it
-    bool group_asked = false;   // its whole group got that signal
-    std::set<pid_t> handlers;   // below it: they had a handler for that signal then
-    std::set<pid_t> filters;    // below it: they read what it, or one of these, prints
+    std::string origin;           // of that signal: "process 4711 sent with fleetrun signal"
+    int asked = 0;                // the signal with which it was asked to end
+    bool others_asked = false;    // somebody had sent it SIGTERM before fleetrun asked it
+    bool group_asked = false;     // its whole group got that signal
+    std::set<pid_t> handlers;     // below it: they had a handler for that signal then
+    std::set<pid_t> below_asked;  // below it: they got SIGTERM, too
+    std::set<pid_t> filters;      // below it: they read what it, or one of these, prints
   };
 
   std::optional<ExitStatus> status_of_ended(std::size_t rank) const;
@@ -119,7 +120,7 @@ class ProcessGroup {
   void signal_group(int rank, int signal) const;
   void note_handlers(std::size_t rank, int signal);
   void interrupt_group(std::size_t rank) const;
-  void ask_below(std::size_t rank, const std::vector<pid_t>& below) const;
+  void ask_below(std::size_t rank, const std::vector<pid_t>& below);
 
   EventLoop& loop_;
   EventQueue& events_;

@@ -408,6 +408,19 @@ TEST_CASE("hunt 153: Ctrl-C ends a script with a pipeline, which does not go on 
   CHECK(result.seconds < seconds_within(5s));
 }
 
+TEST_CASE("hunt 153: the program of a bash script with a trap for EXIT gets one SIGTERM") {
+  const ScriptLaunch launch;
+  launch.folder.write("program.sh",
+                      "trap 'echo got >> got' TERM\necho up > up\nuntil [ -e got ]; do sleep 0.02; done\n"
+                      "sleep 0.5; sleep 0.5\n");
+  launch.folder.write("rank.sh", "trap 'echo cleaned' EXIT\nsh program.sh\n");
+  ChildProcess process(launch.script_command({}, "exec bash rank.sh\n"), launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("up"); }, within(5s)));
+  process.send(SIGTERM);
+  CHECK(process.wait().code == 143);
+  CHECK(launch.folder.read("got") == "got\n");
+}
+
 TEST_CASE("hunt 150: a filter sees the end of its pipe if the process that still writes there must end") {
   const ScriptLaunch launch;
   const ChildResult result = launch.run_script(
