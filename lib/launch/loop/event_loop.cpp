@@ -119,6 +119,7 @@ void EventLoop::run_one() {
 }
 bool EventLoop::poll_one() { return implementation_->context.poll_one() > 0; }
 void EventLoop::run() { implementation_->context.run(); }
+void EventLoop::run_for(Clock::duration time) { implementation_->context.run_for(time); }
 void EventLoop::stop() { implementation_->context.stop(); }
 boost::asio::io_context& EventLoop::context() { return implementation_->context; }
 

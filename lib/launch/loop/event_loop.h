@@ -30,7 +30,8 @@ class EventLoop {
   void run_one();   // waits until a callback is due, and calls it
   bool poll_one();  // calls one that is due already; false: none is
   void run();       // until stop()
-  void stop();      // from a callback
+  void run_for(Clock::duration time);
+  void stop();  // from a callback
   boost::asio::io_context& context();
 
  private:

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <string>
 #include <utility>
 
@@ -17,7 +18,12 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr int kLook_ms = 5;
+constexpr auto kPause = std::chrono::milliseconds(5);
+constexpr int kIdleLooks =
+    3;  // in a row; the standard input of a shell is another file while it runs `read x < file`
+constexpr auto kYoung =
+                   std::chrono::milliseconds(100),   // a fork of a shell may not have its standard input yet
+    kMostForYoung = std::chrono::milliseconds(500);  // of a wait, as processes may start all the time
 constexpr auto kNoticeable = std::chrono::seconds(1);
 
 std::string input_of(pid_t pid) { return process_path(pid, "fd/0"); }
@@ -29,9 +35,17 @@ bool has_something_to_read(pid_t pid) {
   return pipe && ::poll(&one, 1, 0) > 0;
 }
 
-std::vector<pid_t> list_readers(const std::vector<pid_t>& known) {
+bool is_young(const LeftProcess& process) {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto stat = read_process_stat(process.pid);
+  return stat &&
+         std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec) - stat->started < kYoung;
+}
+
+std::vector<pid_t> readers_among(const std::vector<LeftProcess>& left) {
   std::vector<pid_t> readers;
-  for (const LeftProcess& process : list_left(known))
+  for (const LeftProcess& process : left)
     if (reads_pipe(process.pid)) readers.push_back(process.pid);
   return readers;
 }
@@ -71,15 +85,21 @@ bool PipeReaders::has_worked(pid_t pid, TimePoint now) {
 
 std::vector<pid_t> PipeReaders::wait(const std::vector<pid_t>& known, const ReaderPatience& patience) {
   const TimePoint start = Clock::now();
+  int idle_looks = 0;
   while (true) {
-    std::vector<pid_t> readers = list_readers(known);
+    const std::vector<LeftProcess> left = list_left(known);
+    std::vector<pid_t> readers = readers_among(left);
     const TimePoint now = Clock::now();
     std::vector<pid_t> working;
     for (const pid_t pid : readers)
       if (has_something_to_read(pid) && has_worked(pid, now)) working.push_back(pid);
-    if (working.empty() || now >= patience.latest || patience.interrupted()) return readers;
-    if (now - start >= kNoticeable && !std::exchange(has_told_, true)) patience.tell(working);
-    ::poll(nullptr, 0, kLook_ms);
+    const bool may_begin = now - start < kMostForYoung && std::ranges::any_of(left, is_young);
+    idle_looks = working.empty() && !may_begin ? idle_looks + 1 : 0;
+    if (left.empty() || idle_looks == kIdleLooks || now >= patience.latest || patience.interrupted())
+      return readers;
+    if (!working.empty() && now - start >= kNoticeable && !std::exchange(has_told_, true))
+      patience.tell(working);
+    patience.pause(kPause);
   }
 }
 

@@ -22,6 +22,7 @@ std::set<pid_t> filters_among(const std::vector<pid_t>& processes, const std::se
 
 struct ReaderPatience {
   TimePoint latest;
+  std::function<void(Clock::duration time)> pause;  // between two looks
   std::function<bool()> interrupted;
   std::function<void(const std::vector<pid_t>& readers)>
       tell;  // called once, if the wait is long enough to be noticed
@@ -32,7 +33,8 @@ class PipeReaders {
   static constexpr auto kMostIdle = std::chrono::seconds(2);  // as while a server confirms an upload
 
   // Waits until no reader among the processes that are left to this one is at work: it has bytes or the end of the pipe to read, and has worked in
-  // the last kMostIdle, also during an earlier wait. Those in `known` are not left. Returns the readers that are still there.
+  // the last kMostIdle, also during an earlier wait. Those in `known` are not left. A process may be about to become a reader if it has just begun.
+  // Returns the readers that are still there.
   std::vector<pid_t> wait(const std::vector<pid_t>& known, const ReaderPatience& patience);
 
  private:

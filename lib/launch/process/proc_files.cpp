@@ -104,21 +104,28 @@ std::string describe_process(pid_t pid) {
 
 // The name in parentheses may hold anything, so count from its end.
 std::optional<ProcessStat> parse_process_stat(const std::string& text) {
+  const auto in_time = [](std::int64_t ticks) {
+    return std::chrono::milliseconds(1000 * ticks / ::sysconf(_SC_CLK_TCK));
+  };
   const auto name_end = text.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(text.substr(name_end + 1));
   ProcessStat stat;
   fields >> stat.state >> stat.parent;
-  constexpr int kBetween = 9;  // pgrp to cmajflt
-  std::string skipped;
-  for (int i = 0; i < kBetween; ++i) fields >> skipped;
+  const auto skip = [&fields](int count) {
+    std::string skipped;
+    for (int i = 0; i < count; ++i) fields >> skipped;
+  };
+  std::int64_t ticks = 0;
+  skip(9);                       // pgrp to cmajflt
   for (int i = 0; i < 4; ++i) {  // utime, stime, cutime, cstime
-    std::int64_t ticks = 0;
     if (!(fields >> ticks)) return std::nullopt;
-    const std::chrono::milliseconds time(1000 * ticks / ::sysconf(_SC_CLK_TCK));
-    stat.cpu_time += time;
-    if (i < 2) stat.own_cpu_time += time;
+    stat.cpu_time += in_time(ticks);
+    if (i < 2) stat.own_cpu_time += in_time(ticks);
   }
+  skip(4);  // priority to itrealvalue
+  if (!(fields >> ticks)) return std::nullopt;
+  stat.started = in_time(ticks);
   return stat;
 }
 

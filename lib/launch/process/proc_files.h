@@ -37,6 +37,7 @@ struct ProcessStat {
   pid_t parent = 0;
   std::chrono::milliseconds cpu_time{0};  // of it and of its ended children, by the kernel's ticks of 10 ms
   std::chrono::milliseconds own_cpu_time{0};  // without the children
+  std::chrono::milliseconds started{0};       // after the start of the machine, by the same ticks
 };
 
 std::optional<ProcessStat> parse_process_stat(const std::string& text);  // of /proc/PID/stat

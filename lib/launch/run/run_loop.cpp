@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -446,8 +447,14 @@ void RunLoop::end_processes() {
   const Clock::duration grace = plan_.options.grace.value;
   const Patience patience =
       patience_in_all(shared_ ? std::min<Clock::duration>(grace, kLongestSilence) : grace);
+  // Over several nodes the news of the others must wait until this attempt is over.
+  const auto pause = [this](Clock::duration time) {
+    return shared_ ? std::this_thread::sleep_for(time) : loop_.run_for(time);
+  };
+  const auto interrupted = [&] { return events_.holds_request_to_end() || patience.interrupted(); };
   group_.end(kTimeForLeft, {.latest = Clock::now() + patience.without_progress,
-                            .interrupted = patience.interrupted,
+                            .pause = pause,
+                            .interrupted = interrupted,
                             .tell = [this](const std::vector<pid_t>& readers) {
                               announce_pipe_readers(readers, console_);
                             }});

@@ -1,7 +1,11 @@
 #include "launch/supervise/event_queue.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
+#include <variant>
+
+#include "launch/process/signals.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -18,6 +22,13 @@ void EventQueue::notice_standstill() {
 
 void EventQueue::push_at(TimePoint time, const Event& event) {
   loop_.call_at(time, [this, event] { push(event); });
+}
+
+bool EventQueue::holds_request_to_end() const {
+  return std::ranges::any_of(events_, [](const Event& event) {
+    const auto* const received = std::get_if<SignalReceived>(&event);
+    return received != nullptr && ends_a_run(received->signal);
+  });
 }
 
 Event EventQueue::next() {

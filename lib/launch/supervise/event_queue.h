@@ -24,6 +24,9 @@ class EventQueue {
   // passed.
   Event next();
 
+  // A signal is in the queue that asks the run to end.
+  bool holds_request_to_end() const;
+
   // The time at which next() returned. Decisions about its event use this time: a stop after it is noticed before the next event.
   TimePoint noticed_at() const { return awake_at_; }
 

@@ -48,10 +48,11 @@ TEST_CASE("our own process is found under its number") {
 }
 
 TEST_CASE("a process's own processor time is separate from its children's") {
-  const auto stat = parse_process_stat("7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 100 20 3000 400 20 0");
+  const auto stat = parse_process_stat("7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 100 20 3000 400 20 0 1 0 12345 99");
   REQUIRE(stat);
   CHECK(stat->cpu_time == std::chrono::milliseconds(35200));
   CHECK(stat->own_cpu_time == std::chrono::milliseconds(1200));
+  CHECK(stat->started == std::chrono::milliseconds(123450));
 }
 
 TEST_CASE("children of any thread belong to the tree") {
