@@ -19,11 +19,10 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(5);
-constexpr int kIdleLooks =
-    3;  // in a row; the standard input of a shell is another file while it runs `read x < file`
-constexpr auto kYoung =
-                   std::chrono::milliseconds(100),   // a fork of a shell may not have its standard input yet
-    kMostForYoung = std::chrono::milliseconds(500);  // of a wait, as processes may start all the time
+// In a row: the standard input of a shell is another file while it runs `read x < file`.
+constexpr int kIdleLooks = 3;
+// A fork of a shell may not have its standard input yet. Processes may start all the time, so a wait heeds that only at its start.
+constexpr auto kYoung = std::chrono::milliseconds(100), kMostForYoung = std::chrono::milliseconds(500);
 constexpr auto kNoticeable = std::chrono::seconds(1);
 
 std::string input_of(pid_t pid) { return process_path(pid, "fd/0"); }
